@@ -1,0 +1,90 @@
+"""Choosing the champion honestly.
+
+The best fitness of a noisy generation is a lucky one. So the candidates are played again on fresh episodes, the best of
+them once more, and only then is the chosen one's return measured, on episodes that had no part in the choice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neol import netjson, seeding
+from neol.config import Config
+from neol.evaluation import mean_interval
+from neol.genome import Genomes, take
+from neol.network import interface
+from neol.phenotype import Phenotypes
+from neol.plasticity import NONE, Plasticity
+from neol.rollout import EnvPoolEngine, Episodes
+from neol.tasks import Task
+
+FINAL_ROUND = 4  # candidates that go into the second round
+FINAL_TRIALS = 4  # times as many episodes there
+
+
+class Champion(NamedTuple):
+    json: str
+    summary: dict[str, Any]
+    seconds: float
+
+
+def choose_champion(
+    engine: EnvPoolEngine,
+    task: Task,
+    config: Config,
+    candidates: Genomes,  # the final generation's best by fitness first
+    compile: Callable[[Genomes], Phenotypes],
+    plastic: Plasticity,
+) -> Champion:
+    """Two rounds of selection on fresh episodes, then the held-out return."""
+    started = time.monotonic()
+    steps = 0
+
+    def play(chosen: Genomes, purpose: int, part: int, episodes: int, plastic: Plasticity = plastic) -> np.ndarray:
+        nonlocal steps
+        result = engine.run(compile(chosen), plastic, Episodes(config.run.seed, purpose, part, episodes, common=True))
+        steps += result.env_steps
+        return result.returns  # f8 (candidates, episodes)
+
+    trials = config.run.champion_trials
+    first = play(candidates, seeding.SELECTION, 0, trials)
+    finalists = np.argsort(-first.mean(axis=1), kind="stable")[:FINAL_ROUND]
+    second = play(take(candidates, finalists), seeding.SELECTION, EPOCH_APART, FINAL_TRIALS * trials)
+    both = np.concatenate([first[finalists], second], axis=1).mean(axis=1)
+    chosen = int(finalists[np.argmax(both)])
+    selection_steps, episodes = steps, config.run.champion_episodes
+    held_out = play(take(candidates, [chosen, 0]), seeding.HELD_OUT, 0, episodes)
+    static = play(take(candidates, [chosen]), seeding.HELD_OUT, 0, episodes, plastic._replace(rule=NONE))
+    champion = take(candidates, [chosen])
+    phenotype = compile(champion)
+    document = netjson.to_document(phenotype, champion, 0, recurrent=not config.neat.feed_forward)
+    document["plasticity"] = _jsonable(dataclasses.asdict(config.plasticity))
+    document["interface"] = interface(task)
+    document["metadata"] |= {"task": task.name, "max_steps": config.rollout.max_steps}
+    summary = {
+        "champion_return_mean": float(held_out[0].mean()),
+        "champion_return_ci95": list(mean_interval(held_out[0])),
+        "champion_return_std": float(held_out[0].std(ddof=1)),
+        "champion_episodes": episodes,
+        "champion_without_plasticity_return_mean": float(static[0].mean()),
+        "champion_selection_return_mean": float(both.max()),
+        "champion_is_best_by_fitness": chosen == 0,
+        "champion_nodes": len(phenotype.node_id),
+        "champion_connections": len(phenotype.weight),
+        "best_by_fitness_return_mean": float(held_out[1].mean()),
+        "best_by_fitness_return_ci95": list(mean_interval(held_out[1])),
+        "selection_env_steps": selection_steps,
+    }
+    return Champion(netjson.dump(document), summary, time.monotonic() - started)
+
+
+EPOCH_APART = 16  # a generation number whose episodes share no environment with generation 0's
+
+
+def _jsonable(settings: dict[str, Any]) -> dict[str, Any]:
+    return {k: None if v == float("inf") else v for k, v in settings.items()}

@@ -1,0 +1,17 @@
+"""The one exception that a user's mistake raises: a sentence, no traceback, exit code 2."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class NeolError(ValueError):
+    """Something the user can mend. Its text is one sentence: the field, the value, what is allowed."""
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """``did you mean 'hebb'?`` or the list of valid names, as the end of an error sentence."""
+    names = list(valid)
+    close = get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
+    hint = f"did you mean '{close[0]}'? " if close else ""
+    shown = ", ".join(names) if len(names) <= 24 else f"{len(names)} names, e.g. {', '.join(names[:8])}"
+    return f"{hint}Valid: {shown}."

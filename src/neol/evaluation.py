@@ -1,0 +1,132 @@
+"""A trained controller on fresh episodes: returns with plasticity on or off, and pictures of one life."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neol import seeding
+from neol.errors import NeolError
+from neol.network import PlasticNetwork
+from neol.plasticity import plasticity
+from neol.rollout import EnvPoolEngine, Episodes
+from neol.tasks import Task, find
+
+
+class Evaluation(NamedTuple):
+    """Returns of E episodes."""
+
+    returns: np.ndarray  # f8 (E,)
+    steps: np.ndarray  # i8 (E,)
+    plasticity: bool
+
+    @property
+    def mean(self) -> float:
+        return float(self.returns.mean())
+
+    @property
+    def std(self) -> float:
+        return float(self.returns.std(ddof=1)) if len(self.returns) > 1 else 0.0
+
+    @property
+    def ci95(self) -> tuple[float, float]:
+        """95 % interval of the mean (Student's t over episodes)."""
+        return mean_interval(self.returns)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "plasticity": self.plasticity,
+            "episodes": len(self.returns),
+            "return_mean": self.mean,
+            "return_std": self.std,
+            "return_ci95": list(self.ci95),
+            "return_min": float(self.returns.min()),
+            "return_median": float(np.median(self.returns)),
+            "return_max": float(self.returns.max()),
+            "steps_mean": float(self.steps.mean()),
+        }
+
+
+def mean_interval(values: np.ndarray) -> tuple[float, float]:
+    """Student's 95 % interval of the mean."""
+    from scipy.special import stdtrit
+
+    n, mean = len(values), float(values.mean())
+    if n < 2:
+        return mean, mean
+    half = float(stdtrit(n - 1, 0.975)) * float(values.std(ddof=1)) / math.sqrt(n)
+    return mean - half, mean + half
+
+
+def evaluate(
+    network: PlasticNetwork | str | os.PathLike[str],
+    task: str | None = None,
+    episodes: int = 100,
+    seed: int = 0,
+    plasticity: bool = True,
+    max_steps: int = 0,
+    threads: int = 0,
+) -> Evaluation:
+    """Play fresh episodes of a task (its name or Gymnasium id; the network's own if not given)."""
+    if episodes < 1:
+        raise NeolError(f"episodes = {episodes} is not allowed; it must be at least 1.")
+    if seed < 0:
+        raise NeolError(f"seed = {seed} is not allowed; it must be at least 0.")
+    net = network if isinstance(network, PlasticNetwork) else PlasticNetwork.from_json(network)
+    found = fitting_task(net, task)
+    engine = EnvPoolEngine(found, max_steps or found.max_steps, threads)
+    result = engine.run(
+        net.network.phenotype,
+        _plastic(net, plasticity),
+        Episodes(seed, seeding.EVALUATE, 0, episodes, common=True),
+    )
+    engine.close()
+    return Evaluation(result.returns[0], result.steps[0], plasticity)
+
+
+def _plastic(net: PlasticNetwork, on: bool) -> Any:
+    return plasticity(net.settings if on else dataclasses.replace(net.settings, rule="none"))
+
+
+def fitting_task(net: PlasticNetwork, name: str | None = None) -> Task:
+    """The task to run a network on; its inputs and outputs must be the network's."""
+    name = name or net.interface.get("task")
+    if name is None:
+        raise NeolError("the network does not say which task it is for; name the task.")
+    task = find(str(name))
+    if (net.network.inputs, net.network.outputs) != (task.n_inputs, task.n_outputs):
+        raise NeolError(
+            f"the network has {net.network.inputs} inputs and {net.network.outputs} outputs, but task '{task.name}' "
+            f"has {task.n_inputs} and {task.n_outputs}."
+        )
+    return task
+
+
+def replay(
+    net: PlasticNetwork, path: str | os.PathLike[str], seed: int = 0, max_steps: int = 0, plasticity: bool = True
+) -> tuple[Path, float]:
+    """Film one life into .mp4 or .gif; return the file and the life's return."""
+    from neol.video import render_frames, write_video
+
+    task = fitting_task(net)
+    player = _Player(net if plasticity else PlasticNetwork(net.network, dataclasses.replace(net.settings, rule="none")))
+    frames: Iterator[np.ndarray] = render_frames(task.id, player, seed, max_steps or task.max_steps, task.film_every)
+    return write_video(frames, path, task.film_fps), player.total
+
+
+class _Player:
+    """A PlasticNetwork that keeps count of its reward."""
+
+    def __init__(self, net: PlasticNetwork) -> None:
+        self.net, self.total = net, 0.0
+        self.reset, self.act = net.reset, net.act
+
+    def reward(self, r: float) -> None:
+        self.total += r
+        self.net.reward(r)

@@ -1,0 +1,61 @@
+"""Run: a finished (or interrupted) run's folder, read."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neol import store
+from neol.config import Config
+from neol.errors import NeolError
+from neol.network import PlasticNetwork
+
+
+class Run:
+    """What a run left: `config`, `history` and `timing` (columns as arrays), `summary`, `champion`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not (self.path / store.CONFIG).is_file():
+            raise NeolError(f"'{self.path}' is not a run's folder: it has no {store.CONFIG}.")
+
+    @cached_property
+    def config(self) -> Config:
+        return store.read_config(self.path)
+
+    @cached_property
+    def history(self) -> dict[str, np.ndarray]:
+        return store.read_table(self.path / store.HISTORY)
+
+    @cached_property
+    def timing(self) -> dict[str, np.ndarray]:
+        return store.read_table(self.path / store.TIMING)
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        return store.read_json(self.path / store.SUMMARY)
+
+    @property
+    def champion_path(self) -> Path:
+        return self.path / store.CHAMPION
+
+    @property
+    def champion(self) -> PlasticNetwork:
+        """The chosen controller, fresh."""
+        if not self.champion_path.is_file():
+            raise NeolError(
+                f"'{self.path}' has no {store.CHAMPION} yet; finish it with: neol train --out {self.path} --resume."
+            )
+        return PlasticNetwork.from_json(self.champion_path)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+
+def load(path: str | os.PathLike[str]) -> Run:
+    """The run in a folder."""
+    return Run(path)

@@ -1,0 +1,72 @@
+"""The only place where randomness starts: (seed, what for, generation, genome, episode) -> independent streams.
+
+Counter-based: a stream is named, never passed on, so results depend neither on order nor on what ran before, and a
+resume needs no saved generator. The generator is SplitMix64 (Steele et al. 2014), its state one uint64 in an array.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from neol.jit import kernel
+
+# What a stream is for.
+INITIAL, REPRODUCE, EPISODE, SELECTION, HELD_OUT, EVALUATE, DEMO = range(7)
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_M1 = np.uint64(0xBF58476D1CE4E5B9)
+_M2 = np.uint64(0x94D049BB133111EB)
+_S30, _S27, _S31, _S11, _S33 = (np.uint64(s) for s in (30, 27, 31, 11, 33))
+_2_PI = 2.0 * math.pi
+
+
+@kernel
+def mix(z):
+    """SplitMix64's finaliser: a bijection of uint64 that looks random."""
+    z = (z ^ (z >> _S30)) * _M1
+    z = (z ^ (z >> _S27)) * _M2
+    return z ^ (z >> _S31)
+
+
+@kernel
+def stream(seed, purpose, a, b, c):
+    """A fresh generator state u8[1] for (seed, purpose, a, b, c), all non-negative integers."""
+    state = np.empty(1, np.uint64)
+    z = mix(np.uint64(seed) + _GOLDEN)
+    for part in (purpose, a, b, c):
+        z = mix(z ^ mix(np.uint64(part) + _GOLDEN) + _GOLDEN)
+    state[0] = z
+    return state
+
+
+@kernel
+def uniform(state):
+    """A float64 in [0, 1)."""
+    state[0] += _GOLDEN
+    return np.float64(mix(state[0]) >> _S11) * (1.0 / 9007199254740992.0)
+
+
+@kernel
+def normal(state):
+    """A standard normal deviate (Box and Muller 1958)."""
+    radius = math.sqrt(-2.0 * math.log(1.0 - uniform(state)))
+    return radius * math.cos(_2_PI * uniform(state))
+
+
+@kernel
+def below(state, n):
+    """An integer in [0, n)."""
+    return min(int(uniform(state) * n), n - 1)
+
+
+@kernel
+def episode_seeds(seed, purpose, generation, genomes, episodes, common):
+    """Simulator seeds i4 (genomes * episodes,): genome-major; with `common` every genome gets the same ones."""
+    seeds = np.empty(genomes * episodes, np.int32)
+    for g in range(genomes):
+        for e in range(episodes):
+            state = stream(seed, purpose, generation, 0 if common else g + 1, e)
+            seeds[g * episodes + e] = np.int32(mix(state[0]) >> _S33)
+    return seeds

@@ -1,0 +1,148 @@
+"""A run's folder: config.toml, history.csv, timing.csv, checkpoint.npz, champion.json, summary.json.
+
+Every file is replaced whole, so a killed run leaves each as it was or as it should be. The checkpoint holds everything,
+the history included; the other files are made from it again at a resume. No pickle is ever written or read.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.metadata
+import io
+import json
+import platform
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neol.config import Config, fields
+from neol.errors import NeolError
+from neol.files import write_atomic
+
+CHECKPOINT_VERSION = 1
+CONFIG, HISTORY, TIMING = "config.toml", "history.csv", "timing.csv"
+CHECKPOINT, CHAMPION, SUMMARY = "checkpoint.npz", "champion.json", "summary.json"
+# What a resume may change: none of it alters the generations that were or the ones to come.
+MAY_CHANGE = (
+    "generations", "max_env_steps", "fitness_target", "threads", "window", "tensorboard",
+    "champion_candidates", "champion_trials", "champion_episodes",
+)  # fmt: skip
+
+
+def open_folder(path: Path, config: Config, resume: bool, said: Mapping[str, Any]) -> tuple[Config, bool]:
+    """Prepare the folder; return the configuration to run and whether a run is there to go on with.
+
+    `said`: the settings that the user named; at a resume the stored ones hold otherwise.
+    """
+    if (path / CONFIG).exists():
+        if not resume:
+            raise NeolError(f"'{path}' holds another run; give --resume to go on with it, or another --out.")
+        stored = read_config(path)
+        now = stored.replace(**{k: v for k, v in said.items() if k in fields()})
+        old, new = stored.flat(), now.flat()
+        changed = [k for k in new if new[k] != old[k] and k not in MAY_CHANGE]
+        if changed:
+            name = changed[0]
+            raise NeolError(
+                f"{name} = {new[name]} is not allowed with --resume; '{path}' was run with {name} = {old[name]}."
+            )
+        return now, (path / CHECKPOINT).exists()
+    try:
+        if path.is_dir() and any(path.iterdir()):
+            raise NeolError(f"'{path}' is not empty and holds no run; give another --out.")
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise NeolError(f"cannot write to '{path}': {e.strerror}.") from None
+    write_atomic(path / CONFIG, config.to_toml())
+    return config, False
+
+
+def read_config(path: Path) -> Config:
+    """The configuration of a run's folder."""
+    try:
+        return Config.from_toml((path / CONFIG).read_text(encoding="utf-8"), f"'{path / CONFIG}'")
+    except OSError as e:
+        raise NeolError(f"'{path}' is not a run's folder: cannot read {CONFIG}: {e.strerror}.") from None
+    except UnicodeDecodeError:
+        raise NeolError(f"'{path / CONFIG}' is not UTF-8 text.") from None
+
+
+def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Replace the checkpoint with these named arrays."""
+    named = {"neol_checkpoint": np.array(CHECKPOINT_VERSION), **arrays}
+    write_atomic(path / CHECKPOINT, lambda f: np.savez(f, **named))  # type: ignore[arg-type]
+
+
+def read_checkpoint(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of the checkpoint, or a NeolError where it is not one of ours."""
+    file = path / CHECKPOINT
+    try:
+        with np.load(file, allow_pickle=False) as data:
+            arrays = {k: data[k] for k in data.files}
+    except OSError as e:
+        raise NeolError(f"cannot read '{file}': {e.strerror or 'not a checkpoint'}.") from None
+    except (ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile) as e:
+        raise NeolError(f"'{file}' is damaged or not a checkpoint: {str(e).splitlines()[0]}.") from None
+    version = arrays.pop("neol_checkpoint", None)
+    if version is None or version.shape != () or int(version) != CHECKPOINT_VERSION:
+        raise NeolError(f"'{file}' is not a NEOL checkpoint of version {CHECKPOINT_VERSION}.")
+    return arrays
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[float]]) -> None:
+    """A CSV file; floats in the shortest form that reads back to the same bits."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([[_number(v) for v in row] for row in rows])
+    write_atomic(path, text.getvalue())
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if isinstance(value, int | np.integer) else repr(float(value))
+
+
+def read_table(path: Path) -> dict[str, np.ndarray]:
+    """A CSV file of numbers as columns."""
+    try:
+        with open(path, newline="", encoding="utf-8") as f:
+            header, *rows = list(csv.reader(f))
+        columns = list(zip(*rows, strict=True)) or [()] * len(header)
+        values = [_column(c) for c in columns]
+    except OSError as e:
+        raise NeolError(f"cannot read '{path}': {e.strerror}.") from None
+    except ValueError as e:
+        raise NeolError(f"'{path}' is not a table of numbers: {e}.") from None
+    return dict(zip(header, values, strict=True))
+
+
+def _column(texts: Sequence[str]) -> np.ndarray:
+    whole = all(t.lstrip("-").isdigit() for t in texts)
+    return np.array([int(t) for t in texts], np.int64) if whole else np.array([float(t) for t in texts])
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    write_atomic(path, json.dumps(value, indent=1, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise NeolError(f"cannot read '{path}': {e.strerror}.") from None
+    except ValueError as e:
+        raise NeolError(f"'{path}' is not JSON: {str(e).splitlines()[0]}.") from None
+
+
+def versions() -> dict[str, str]:
+    """Versions of everything that results may depend on."""
+    out = {"python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}
+    for name in ("neol", "numpy", "numba", "llvmlite", "envpool", "gymnasium"):
+        try:
+            out[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            out[name] = "not installed"
+    return out

@@ -1,0 +1,30 @@
+"""TensorBoard event files, on request (`pip install neol[tensorboard]`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from neol.errors import NeolError
+
+
+class EventWriter:
+    """Writes the history's columns as scalars over env steps."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from tensorboard.compat.proto import event_pb2, summary_pb2
+            from tensorboard.summary.writer.event_file_writer import EventFileWriter
+        except ImportError:
+            raise NeolError(
+                "tensorboard = true needs a package; install it with: pip install 'neol[tensorboard]'."
+            ) from None
+        self._event, self._summary = event_pb2.Event, summary_pb2.Summary
+        self._writer = EventFileWriter(str(folder / "tensorboard"))
+
+    def write(self, row: Mapping[str, float], step: int) -> None:
+        values = [self._summary.Value(tag=f"neol/{k}", simple_value=float(v)) for k, v in row.items()]
+        self._writer.add_event(self._event(step=step, summary=self._summary(value=values)))
+
+    def close(self) -> None:
+        self._writer.close()

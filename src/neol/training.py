@@ -1,0 +1,287 @@
+"""The training loop, and how its champion is chosen."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neol import seeding, store
+from neol.champion import Champion, choose_champion
+from neol.config import Config
+from neol.genome import Genomes, concatenate, take
+from neol.jit import announce_compilation
+from neol.neat import Neat
+from neol.phenotype import Phenotypes, compile_phenotypes, gene_weights
+from neol.plasticity import plasticity
+from neol.presets import configure
+from neol.progress import Progress
+from neol.rollout import EnvPoolEngine, Episodes, RolloutResult
+from neol.run import Run
+from neol.tasks import find
+from neol.tensorboard import EventWriter
+
+HISTORY_COLUMNS = (
+    "generation", "env_steps", "best_fitness", "mean_fitness", "median_fitness", "best_return", "mean_return",
+    "mean_steps", "species", "best_nodes", "best_connections", "mean_nodes", "mean_connections", "mean_step_size",
+    "mean_weight_change",
+)  # fmt: skip
+_WHOLE = ("generation", "env_steps", "species", "best_nodes", "best_connections")
+TIMING_COLUMNS = ("generation", "wall_seconds", "rollout_seconds", "outer_seconds", "steps_per_second")
+SAVE_COST = 20.0  # a checkpoint is written once the work since the last is worth this many times its cost
+
+
+class Generation(NamedTuple):
+    """What a callback sees: the generation that was just evaluated."""
+
+    row: dict[str, float]  # its line of history.csv
+    genomes: Genomes
+    fitness: np.ndarray  # f8 (P,)
+    result: RolloutResult
+
+
+class Trainer:
+    """A run in progress: everything that a checkpoint holds, and the step from one generation to the next."""
+
+    def __init__(self, config: Config, folder: Path) -> None:
+        self.config, self.folder = config, folder
+        self.task = find(config.run.task)
+        self.plastic = plasticity(config.plasticity)
+        self.engine = EnvPoolEngine(self.task, config.rollout.max_steps, config.rollout.threads, config.rollout.window)
+        self.outer = Neat(config.neat, self.task.n_inputs, self.task.n_outputs, config.run.seed)
+        self.history: list[list[float]] = []
+        self.timing: list[list[float]] = []
+        self.archive: list[Genomes] = []  # the best genome of each of the last generations, as it was evaluated
+        self.finalists = take(self.outer.genomes, slice(0))  # the best of the last generation, likewise
+        self._saved, self._save_cost = time.monotonic(), 0.0
+
+    @property
+    def env_steps(self) -> int:
+        return int(self.history[-1][1]) if self.history else 0
+
+    @property
+    def best_fitness(self) -> float:
+        return self.history[-1][2] if self.history else -np.inf
+
+    def compile(self, genomes: Genomes) -> Phenotypes:
+        return compile_phenotypes(genomes, self.task.n_inputs, self.task.n_outputs)
+
+    def generation(self) -> Generation:
+        """Evaluate the population, record it, and make the next one."""
+        started = time.monotonic()
+        genomes = self.outer.ask()
+        phenotypes = self.compile(genomes)
+        rollout, run = self.config.rollout, self.config.run
+        episodes = Episodes(
+            run.seed, seeding.EPISODE, self.outer.generation, rollout.episodes, rollout.common_random_numbers
+        )
+        before = time.monotonic()
+        result = self.engine.run(phenotypes, self.plastic, episodes)
+        rollout_seconds = time.monotonic() - before
+        # J = mean over N episodes of (return + offset * steps)
+        fitness = (result.returns + rollout.fitness_offset * result.steps).mean(axis=1)
+        with uninterrupted():
+            done = self._record(genomes, phenotypes, fitness, result)
+            lamarckian = self.config.plasticity.inheritance == "lamarckian"
+            adapted = gene_weights(genomes, phenotypes, result.weight) if lamarckian else None
+            self.outer.tell(fitness, adapted)
+            spent = time.monotonic() - started
+            wall = spent + (self.timing[-1][1] if self.timing else 0.0)
+            rate = result.env_steps / rollout_seconds
+            self.timing.append([done.row["generation"], wall, rollout_seconds, spent - rollout_seconds, rate])
+        return done
+
+    def _record(self, g: Genomes, ph: Phenotypes, fitness: np.ndarray, result: RolloutResult) -> Generation:
+        order = np.argsort(-fitness, kind="stable")
+        best = int(order[0])
+        returns = result.returns.mean(axis=1)
+        expressed = (int(np.diff(ph.node_start)[best]), int(np.diff(ph.edge_start[ph.node_start])[best]))
+        values = (
+            self.outer.generation, self.env_steps + result.env_steps, fitness[best], fitness.mean(), np.median(fitness),
+            returns.max(), returns.mean(), result.steps.mean(), len(self.outer.species.id), *expressed,
+            g.n_nodes.mean(), g.n_conns.mean(), g.step_size.mean(),
+            np.abs(result.weight - ph.weight).mean() if len(ph.weight) else 0.0,
+        )  # fmt: skip
+        self.history.append([float(v) for v in values])
+        keep = self.config.run.champion_candidates
+        self.archive = [*self.archive, take(g, order[:1])][-keep:]
+        self.finalists = take(g, order[:keep])
+        return Generation(dict(zip(HISTORY_COLUMNS, self.history[-1], strict=True)), g, fitness, result)
+
+    def candidates(self) -> Genomes:
+        """Who may become champion: the best of the last generation first, then the best of the ones before."""
+        return concatenate([self.finalists, *self.archive[-2::-1]])
+
+    def save(self, always: bool = False) -> None:
+        """Write checkpoint, history and timing, unless that is too dear for what happened since the last time."""
+        if not always and time.monotonic() - self._saved < SAVE_COST * self._save_cost:
+            return
+        started = time.monotonic()
+        with uninterrupted():
+            archive = concatenate(self.archive) if self.archive else self.finalists
+            arrays = {f"outer.{k}": v for k, v in self.outer.state().items()}
+            arrays |= {f"archive.{k}": v for k, v in archive._asdict().items()}
+            arrays |= {f"finalists.{k}": v for k, v in self.finalists._asdict().items()}
+            arrays |= {"history": np.array(self.history), "timing": np.array(self.timing)}
+            store.write_checkpoint(self.folder, arrays)
+            self.write_tables()
+        self._saved = time.monotonic()
+        self._save_cost = self._saved - started
+
+    def write_tables(self) -> None:
+        whole = [c in _WHOLE for c in HISTORY_COLUMNS]
+        rows = [[int(v) if w else v for v, w in zip(row, whole, strict=True)] for row in self.history]
+        store.write_table(self.folder / store.HISTORY, HISTORY_COLUMNS, rows)
+        timing = [[int(row[0]), *row[1:]] for row in self.timing]
+        store.write_table(self.folder / store.TIMING, TIMING_COLUMNS, timing)
+
+    def load(self) -> None:
+        """Go on from the folder's checkpoint."""
+        arrays = store.read_checkpoint(self.folder)
+
+        def part(name: str) -> dict[str, np.ndarray]:
+            return {k[len(name) + 1 :]: v for k, v in arrays.items() if k.startswith(f"{name}.")}
+
+        try:
+            self.outer.restore(part("outer"))
+            archive = Genomes(**part("archive"))
+            self.finalists = Genomes(**part("finalists"))
+            self.history, self.timing = arrays["history"].tolist(), arrays["timing"].tolist()
+        except (KeyError, TypeError, ValueError) as e:
+            raise store.NeolError(f"'{self.folder / store.CHECKPOINT}' is not a checkpoint of this run: {e}.") from None
+        self.archive = [take(archive, [i]) for i in range(len(archive.n_nodes))]
+        self.write_tables()
+
+    def why_stop(self) -> str | None:
+        """The reason to stop now, if there is one."""
+        run = self.config.run
+        if self.best_fitness >= run.fitness_target:
+            return "fitness target reached"
+        if run.max_env_steps and self.env_steps >= run.max_env_steps:
+            return "env-step limit reached"
+        return "all generations done" if self.outer.generation >= run.generations else None
+
+    def fraction_done(self) -> float:
+        run = self.config.run
+        by_steps = self.env_steps / run.max_env_steps if run.max_env_steps else 0.0
+        return min(1.0, max(self.outer.generation / run.generations, by_steps))
+
+
+Callback = Callable[[Generation], Any]
+
+
+def train(
+    task: str | None = None,
+    *,
+    out: str | os.PathLike[str],
+    resume: bool = False,
+    callback: Callback | None = None,
+    progress: Progress | None = None,
+    preset: str = "default",
+    config: str | Path | None = None,
+    neat_config: str | Path | None = None,
+    **settings: Any,
+) -> Run:
+    """Evolve a controller into the folder `out`. Settings are the fields of `neol.Config`, by name.
+
+    `callback` is called after each generation and stops the run when it returns True. `resume` goes on with the run
+    in `out` (or starts one). Ctrl-C saves and raises KeyboardInterrupt.
+    """
+    show = progress or Progress(quiet=True)
+    said = dict(settings) if task is None else {"task": find(task).name, **settings}
+    wanted = configure(task, preset, config, neat_config, **settings)
+    folder = Path(out)
+    final, started_before = store.open_folder(folder, wanted, resume, said)
+    if final != wanted or started_before:
+        store.write_atomic(folder / store.CONFIG, final.to_toml())
+    with announce_compilation(show.say):
+        trainer = Trainer(final, folder)
+    if started_before:
+        trainer.load()
+        show.say(f"Going on after generation {trainer.outer.generation - 1} of '{folder}'.")
+    events = EventWriter(folder) if final.run.tensorboard else None
+    try:
+        status = _evolve(trainer, callback, show, events)
+        show.say("Choosing the champion on fresh episodes ...")
+        champion = choose_champion(
+            trainer.engine, trainer.task, final, trainer.candidates(), trainer.compile, trainer.plastic
+        )
+        return _finish(trainer, champion, status)
+    finally:
+        show.stop()
+        trainer.engine.close()
+        if events is not None:
+            events.close()
+
+
+def _evolve(trainer: Trainer, callback: Callback | None, show: Progress, events: EventWriter | None) -> str:
+    """Generation after generation until there is a reason to stop; return it."""
+    show.start(trainer.fraction_done())
+    status = trainer.why_stop()
+    try:
+        while status is None:
+            with announce_compilation(show.say, 3.0) if not trainer.history else _nothing():
+                done = trainer.generation()
+            status = trainer.why_stop()
+            if callback is not None and callback(done):
+                status = status or "stopped by callback"
+            trainer.save(always=status is not None)
+            if events is not None:
+                events.write(done.row, int(done.row["env_steps"]))
+            rate = trainer.timing[-1][4]
+            show.generation(done.row, rate, trainer.fraction_done(), last=status is not None)
+    except KeyboardInterrupt:
+        if trainer.history:
+            trainer.save(always=True)
+        raise
+    show.stop()
+    return status
+
+
+def _finish(trainer: Trainer, champion: Champion, status: str) -> Run:
+    """Write champion and summary."""
+    wall = trainer.timing[-1][1] + champion.seconds
+    folder = trainer.folder
+    store.write_atomic(folder / store.CHAMPION, champion.json)
+    summary = {
+        "status": status,
+        "task": trainer.task.name,
+        "generations": len(trainer.history),
+        "env_steps": trainer.env_steps,
+        "wall_seconds": wall,
+        "steps_per_second": trainer.env_steps / sum(row[2] + row[3] for row in trainer.timing),
+        "best_fitness": trainer.best_fitness,
+        **champion.summary,
+        "threads": trainer.engine.threads,
+        "versions": store.versions(),
+    }
+    store.write_json(folder / store.SUMMARY, summary)
+    return Run(folder)
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until the end of the block, so that state and files are never left half-way."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[Any] = []
+    previous = signal.signal(signal.SIGINT, lambda *args: waiting.append(args))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    if waiting:
+        raise KeyboardInterrupt
