@@ -16,6 +16,7 @@ CONNECTIONS = st.tuples(st.just("connection"), SOURCES | st.integers(-3, 3), TAR
 SPLITS = st.tuples(st.just("split"), st.integers(0, 2**31 - 1) | st.integers(0, 3), st.integers(0, 100))
 CHANGES = st.lists(CONNECTIONS | SPLITS, max_size=120)
 FIRST_NODE = 4
+FUZZ = settings(deadline=None)  # the first example may compile a kernel
 
 
 def number(table: Innovations, change: tuple[str, int, int]) -> tuple[Innovations, int]:
@@ -35,7 +36,7 @@ class Oracle:
         return self.numbers.setdefault(change, same_kind + (FIRST_NODE if change[0] == "split" else 0))
 
 
-@settings(max_examples=200)
+@settings(FUZZ, max_examples=200)
 @given(CHANGES)
 def test_numbers_are_a_dictionarys_in_order_of_first_appearance(changes):
     table, oracle = new_innovations(FIRST_NODE), Oracle()
@@ -46,7 +47,7 @@ def test_numbers_are_a_dictionarys_in_order_of_first_appearance(changes):
     assert table.counts.tolist() == [len(oracle.numbers) - splits, FIRST_NODE + splits, len(oracle.numbers)]
 
 
-@settings(max_examples=100)
+@settings(FUZZ, max_examples=100)
 @given(CHANGES)
 def test_the_same_change_keeps_its_number_for_ever(changes):
     table, first = new_innovations(FIRST_NODE), {}
@@ -73,6 +74,7 @@ def test_growth_and_rehash_keep_every_entry():
     assert len(table.keys) > 64 and (table.keys != EMPTY).sum() == len(numbers)
 
 
+@FUZZ
 @given(st.integers(0, 300), st.integers(0, 2000))
 def test_capacity_leaves_the_table_at_most_half_full_and_a_power_of_two(used, more):
     table = ensure_capacity(new_innovations(FIRST_NODE), used)
@@ -128,7 +130,7 @@ def test_a_connection_never_meets_a_split():
     assert table.counts.tolist() == [18, FIRST_NODE + 16, 34]
 
 
-@settings(max_examples=50)
+@settings(FUZZ, max_examples=50)
 @given(CHANGES, CHANGES)
 def test_a_saved_and_restored_table_goes_on_with_the_same_numbers(before, after):
     table = new_innovations(FIRST_NODE)
