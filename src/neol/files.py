@@ -3,28 +3,49 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from neol.errors import NeolError
 
 
-def write_atomic(path: Path, content: str | bytes | Callable[[IO[bytes]], None]) -> None:
-    """Replace `path` with the content (or what a function writes), all or nothing."""
-    temporary = path.with_name(f".{path.name}.tmp")
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary name beside `path`, which takes its place at the end of the block; interrupted, it leaves nothing."""
+    part = path.with_name(f".{path.stem}.part{path.suffix}")
     try:
-        with open(temporary, "wb") as f:
-            if callable(content):
-                content(f)
-            else:
-                f.write(content.encode("utf-8") if isinstance(content, str) else content)
-            f.flush()
-            os.fsync(f.fileno())
-        os.replace(temporary, path)
+        yield part
+        os.replace(part, path)
     except OSError as e:
-        temporary.unlink(missing_ok=True)
-        raise NeolError(f"cannot write '{path}': {e.strerror}.") from None
+        raise NeolError(f"cannot write '{path}': {e.strerror or e}.") from None
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def write_atomic(path: Path, content: str | bytes | Callable[[IO[bytes]], None]) -> None:
+    """Replace `path` with the content (or what a function writes), all or nothing, safe on the disk."""
+    with replacing(path) as part, open(part, "wb") as f:
+        if callable(content):
+            content(f)
+        else:
+            f.write(content.encode("utf-8") if isinstance(content, str) else content)
+        f.flush()
+        os.fsync(f.fileno())
+
+
+def check_suffix(path: str | os.PathLike[str], allowed: Sequence[str]) -> Path:
+    """The path, or a NeolError where its name does not end as it should; its folder is made."""
+    target = Path(path)
+    if target.suffix.lower() not in allowed:
+        raise NeolError(f"cannot write '{target}': the file name must end in {' or '.join(allowed)}.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise NeolError(f"cannot write '{target}': {e.strerror}.") from None
+    return target
 
 
 def cores() -> int:

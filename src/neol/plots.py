@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neol.errors import NeolError
-from neol.video import whole_file
+from neol.files import check_suffix, replacing
 
 POSITIVE, NEGATIVE = "#0072B2", "#D55E00"  # Okabe-Ito blue and vermilion: told apart by every common colour vision
 GREEN, INK, MUTED, FAINT = "#009E73", "#222222", "#666666", 0.3
@@ -267,7 +267,8 @@ def draw_network(
     from matplotlib.colors import LinearSegmentedColormap, Normalize
     from matplotlib.figure import Figure
 
-    with whole_file(path, SUFFIXES) as (target, part), _style():
+    target = check_suffix(path, SUFFIXES)
+    with replacing(target) as part, _style():
         graph = _graph(network)
         ends = (graph.layers[0], inputs), (graph.layers[-1], outputs)
         names = {k: str(given[i]) if i < len(given) else str(k) for keys, given in ends for i, k in enumerate(keys)}
@@ -310,7 +311,8 @@ def draw_curve(history: Mapping[str, np.ndarray], path: AnyPath, title: str = ""
     if not len(steps):
         raise NeolError("cannot draw the curve: the history has no generations yet.")
     dot = "o" if len(steps) == 1 else None  # one point makes no line
-    with whole_file(path, SUFFIXES) as (target, part), _style():
+    target = check_suffix(path, SUFFIXES)
+    with replacing(target) as part, _style():
         figure = Figure(figsize=(7.0, 4.4))
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
         figure.subplots_adjust(left=0.11, right=0.84, bottom=0.12, top=0.91 if title else 0.96, hspace=0.12)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import os
 import sys
-import uuid
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from neol.errors import NeolError, nearest
+from neol.files import check_suffix, replacing
 
 SUFFIXES = (".mp4", ".gif")
 GIF_FPS = 15  # a GIF keeps every k-th frame, so that it shows at most so many a second
@@ -33,21 +33,6 @@ class Policy(Protocol):
     def reward(self, value: float, /) -> Any: ...
 
 
-@contextmanager
-def whole_file(path: str | os.PathLike[str], suffixes: Iterable[str]) -> Iterator[tuple[Path, Path]]:
-    """(path, a temporary name beside it) that takes path's place at the end, or leaves nothing if interrupted."""
-    target = Path(path)
-    if target.suffix.lower() not in suffixes:
-        raise NeolError(f"cannot write '{target}': the file name must end in {' or '.join(suffixes)}.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.stem}.{uuid.uuid4().hex[:8]}{target.suffix.lower()}")
-    try:
-        yield target, part
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
 # ---------------------------------------------------------------- writing
 
 
@@ -58,8 +43,9 @@ def write_video(frames: Iterable[np.ndarray], path: str | os.PathLike[str], fps:
     """
     if fps < 1:
         raise NeolError(f"fps must be at least 1, not {fps}.")
-    with whole_file(path, SUFFIXES) as (target, part):
-        write = _write_mp4 if part.suffix == ".mp4" else _write_gif
+    target = check_suffix(path, SUFFIXES)
+    with replacing(target) as part:
+        write = _write_mp4 if part.suffix.lower() == ".mp4" else _write_gif
         write(_checked(frames), part, fps)
     return target
 
