@@ -219,6 +219,12 @@ def test_uniform_genes_stay_uniform_within_tighter_limits(gene):
     assert abs(x.mean() + 0.25) < 4 * np.sqrt(1.5**2 / 12 / len(x))
 
 
+@pytest.mark.xfail(strict=True, reason="bug: mean +- 2 SD outside the limits gives values outside (so does neat-python)")
+def test_uniform_genes_never_leave_their_limits():
+    x = drawn("weight", init_mean=100.0, init_stdev=1.0, init_type="uniform")
+    assert -30.0 <= x.min() and x.max() <= 30.0
+
+
 def test_without_deviation_every_gene_is_its_mean():
     assert (drawn("response") == 1.0).all()
     assert (drawn("weight", init_mean=0.7, init_stdev=0.0) == 0.7).all()
@@ -264,7 +270,7 @@ def varied(seed: int = 0, size: int = 8, **flat: Any) -> Genomes:
 def test_take_keeps_the_genomes_in_the_order_asked_for(index):
     g = varied()
     for form in (index, np.array(index, np.int32)):
-        taken = take(g, form) if len(index) else take(g, np.array(index, np.int64))
+        taken = take(g, form)
         assert [rows(taken, i) for i in range(len(index))] == [rows(g, p) for p in index]
         assert not any(np.shares_memory(a, b) for a, b in zip(taken, g, strict=True))
 
