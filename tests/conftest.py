@@ -27,8 +27,8 @@ SMOOTH_AGGREGATIONS = ("sum", "product", "mean", "max", "min", "median")  # maxa
 
 
 def examples(count: int) -> int:
-    """The number of examples of a test: 50 times as many in a search."""
-    return 50 * count if PROFILE == "search" else count
+    """The number of examples of a test: 20 times as many in a search."""
+    return 20 * count if PROFILE == "search" else count
 
 
 def numbers(bound: float) -> st.SearchStrategy[float]:

@@ -38,7 +38,7 @@ class Net:
     edges: dict[Pair, Edge]
 
 
-# -- activations, by neat-python's documentation ---------------------------------------------------------------------
+# -- activations, by neat-python's documentation ------------------------------------------------------------------
 
 
 def between(low: float, z: float, high: float) -> float:
@@ -88,7 +88,7 @@ AGGREGATIONS: dict[str, Callable[[list[float]], float]] = {
     "median": lambda terms: _median(terms) if terms else 0.0,
 }
 
-# -- plasticity: the local trace e(x, y, w, theta, z, lambda) of each rule --------------------------------------------
+# -- plasticity: the local trace e(x, y, w, theta, z, lambda) of each rule ----------------------------------------
 # z is the eligibility trace after its update z <- lambda z + x y.
 
 Rule = Callable[[float, float, float, float, float, float], float]
@@ -100,7 +100,7 @@ RULES: dict[str, Rule | None] = {
     "bcm": lambda x, y, w, theta, z, decay: y * (y - theta) * x,
 }
 
-# -- structure --------------------------------------------------------------------------------------------------------
+# -- structure ----------------------------------------------------------------------------------------------------
 
 
 def required_nodes(net: Net) -> set[int]:
@@ -123,7 +123,9 @@ def expressed_edges(net: Net) -> list[Pair]:
 def evaluation_order(net: Net) -> list[int]:
     """Required nodes, each after all its sources; where a cycle leaves none ready, the lowest hidden id goes first,
     and only when no hidden node is left the first output."""
-    sources = {node: {a for a, b in expressed_edges(net) if b == node and a in net.nodes} for node in required_nodes(net)}
+    sources = {
+        node: {a for a, b in expressed_edges(net) if b == node and a in net.nodes} for node in required_nodes(net)
+    }
     order: list[int] = []
     while left := [node for node in sources if node not in order]:
         ready = sorted(node for node in left if sources[node] <= set(order))
@@ -138,7 +140,7 @@ def backward_edges(net: Net) -> set[Pair]:
     return {(a, b) for a, b in expressed_edges(net) if a in place and place[a] >= place[b]}
 
 
-# -- one life ---------------------------------------------------------------------------------------------------------
+# -- one life -----------------------------------------------------------------------------------------------------
 
 
 class Life:
@@ -149,10 +151,10 @@ class Life:
         self.order, self.edges = evaluation_order(net), expressed_edges(net)
         self.late = {e for e in self.edges if e[0] in net.nodes} if synchronous else backward_edges(net)
         self.w = {e: net.edges[e].weight for e in self.edges}
-        self.x = {e: 0.0 for e in self.edges}  # what each edge carried at the last forward pass
-        self.z = {e: 0.0 for e in self.edges}
-        self.y = {node: 0.0 for node in self.order}
-        self.theta = {node: 0.0 for node in self.order}
+        self.x = dict.fromkeys(self.edges, 0.0)  # what each edge carried at the last forward pass
+        self.z = dict.fromkeys(self.edges, 0.0)
+        self.y = dict.fromkeys(self.order, 0.0)
+        self.theta = dict.fromkeys(self.order, 0.0)
 
     def forward(self, observation: Sequence[float]) -> list[float]:
         s, limit = self.settings, self.settings.preactivation_limit
@@ -200,7 +202,7 @@ def live(
     return outputs, life.w
 
 
-# -- neat-python's JSON 1.0 -------------------------------------------------------------------------------------------
+# -- neat-python's JSON 1.0 ---------------------------------------------------------------------------------------
 
 
 def document(net: Net, network_type: str = "feedforward") -> dict[str, Any]:
@@ -217,7 +219,10 @@ def document(net: Net, network_type: str = "feedforward") -> dict[str, Any]:
         for i, n in net.nodes.items()
     ]
     for i in net.inputs:
-        functions = {"activation": {"name": "identity", "custom": False}, "aggregation": {"name": "none", "custom": False}}
+        functions = {
+            "activation": {"name": "identity", "custom": False},
+            "aggregation": {"name": "none", "custom": False},
+        }
         nodes.append({"id": i, "type": "input", **functions, "bias": 0.0, "response": 1.0})
     return {
         "format_version": "1.0",

@@ -219,7 +219,9 @@ def test_uniform_genes_stay_uniform_within_tighter_limits(gene):
     assert abs(x.mean() + 0.25) < 4 * np.sqrt(1.5**2 / 12 / len(x))
 
 
-@pytest.mark.xfail(strict=True, reason="bug: mean +- 2 SD outside the limits gives values outside (so does neat-python)")
+@pytest.mark.xfail(
+    strict=True, reason="bug: mean +- 2 SD outside the limits gives values outside (so does neat-python)"
+)
 def test_uniform_genes_never_leave_their_limits():
     x = drawn("weight", init_mean=100.0, init_stdev=1.0, init_type="uniform")
     assert -30.0 <= x.min() and x.max() <= 30.0
@@ -288,7 +290,10 @@ def test_widen_keeps_content_and_fills_with_zeros(nodes, conns):
     g = varied()
     wide = widen(g, nodes, conns)
     assert [rows(wide, p) for p in range(8)] == [rows(g, p) for p in range(8)]
-    assert wide.bias.shape == (8, max(nodes, g.bias.shape[1])) and wide.weight.shape == (8, max(conns, g.weight.shape[1]))
+    assert wide.bias.shape == (8, max(nodes, g.bias.shape[1])) and wide.weight.shape == (
+        8,
+        max(conns, g.weight.shape[1]),
+    )
     for f in (*NODE_FIELDS, *CONN_FIELDS):
         assert getattr(wide, f).dtype == getattr(g, f).dtype
         assert not getattr(wide, f)[:, getattr(g, f).shape[1] :].any()

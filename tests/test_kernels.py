@@ -20,7 +20,8 @@ from neol.kernels import Slots, act, decode, finish, forward, learn, load, new_s
 from neol.network import PlasticNetwork
 from neol.phenotype import Phenotypes, compile_phenotypes
 from neol.plasticity import RULE_ID, plasticity
-from neol.tasks import ARGMAX, BOUNDED as BOUNDED_ACTION, ActionMap
+from neol.tasks import ARGMAX, ActionMap
+from neol.tasks import BOUNDED as BOUNDED_ACTION
 
 INPUTS, OUTPUTS, STEPS = 3, 2, 10
 # Outputs and weights: |kernel - oracle| <= 1e-12 max(1, |oracle|) after up to 10 steps of networks whose activities
@@ -93,7 +94,7 @@ def edge_pairs(ph: Phenotypes, net: Net, p: int) -> list[oracle.Pair]:
     return [list(net.edges)[gene] for gene in ph.gene[ph.edges(p)]]
 
 
-# -- against the oracle -----------------------------------------------------------------------------------------------
+# -- against the oracle -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", EVERY_MODE, ids=["-".join(map(str, m)) for m in EVERY_MODE])
@@ -140,7 +141,7 @@ def test_every_activation_and_aggregation_one_node_deep_equals_the_oracle(activa
     assert_near(outputs, oracle.live(net, config, *life)[0], TOLERANCE)
 
 
-# -- by hand ----------------------------------------------------------------------------------------------------------
+# -- by hand ------------------------------------------------------------------------------------------------------
 
 
 def plain(net: Net, **changes: Any) -> PlasticNetwork:
@@ -177,7 +178,11 @@ def test_preactivation_is_clipped_before_the_activation_and_tanh_comes_after() -
 def test_the_output_transform_is_not_part_of_the_activity_that_learns() -> None:
     # hebb with y = 2, not tanh(2): w = 1 + 2 * 2 = 5
     net = plain(
-        Net([-1], [0], {0: Node()}, {(-1, 0): Edge(1.0)}), rule="hebb", lr=1.0, reward_scale=1.0, output_transform="tanh"
+        Net([-1], [0], {0: Node()}, {(-1, 0): Edge(1.0)}),
+        rule="hebb",
+        lr=1.0,
+        reward_scale=1.0,
+        output_transform="tanh",
     )
     assert net.activate([2.0])[0] == math.tanh(2.0)
     net.reward(1.0)
@@ -213,7 +218,7 @@ def test_decode_takes_the_first_largest_output_or_scales_each_to_its_bounds() ->
     assert action.tolist() == [-2.0, 0.5, 1.0, 5.0]
 
 
-# -- slots ------------------------------------------------------------------------------------------------------------
+# -- slots --------------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=examples(40))
@@ -246,7 +251,7 @@ def test_load_after_a_life_gives_a_fresh_start(data: Any, mode: tuple[str, str, 
     assert all(np.array_equal(a, b) for a, b in zip(ph[:-1], before, strict=True)), "a phenotype is only read"
 
 
-# -- no NaN -----------------------------------------------------------------------------------------------------------
+# -- no NaN -------------------------------------------------------------------------------------------------------
 
 HUGE = (0.0, 1.0, -1.0, 1e3, -1e10, 1e150, -1e200, 1e308, -1e308)
 STEEP = ("exp", "cube", "square", "identity", "inv", "log", "selu", *BOUNDED[:2])

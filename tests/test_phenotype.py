@@ -76,7 +76,7 @@ observation_lists = st.lists(st.lists(numbers(2.0), min_size=INPUTS, max_size=IN
 populations = st.lists(networks(INPUTS, OUTPUTS), min_size=1, max_size=4)
 
 
-# -- order ------------------------------------------------------------------------------------------------------------
+# -- order --------------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=examples(150))
@@ -146,7 +146,7 @@ def test_a_self_loop_is_a_backward_edge() -> None:
     assert late_edges(compiled(net), net) == {(0, 0), (4, 4)}
 
 
-# -- what is left out ---------------------------------------------------------------------------------------------------
+# -- what is left out ---------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=examples(100))
@@ -194,7 +194,7 @@ def test_an_unconnected_output_gives_its_activation_of_the_bias() -> None:
     assert len(ph.weight) == 0
 
 
-# -- inheritance --------------------------------------------------------------------------------------------------------
+# -- inheritance --------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=examples(100))
@@ -216,7 +216,7 @@ def test_gene_weights_writes_exactly_the_expressed_genes(nets: list[Net]) -> Non
     assert not left
 
 
-# -- neat-python ----------------------------------------------------------------------------------------------------------
+# -- neat-python --------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=examples(150))

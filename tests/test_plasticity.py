@@ -42,7 +42,7 @@ def lived(net: PlasticNetwork, *steps: tuple[float, float]) -> list[float]:
     return weights
 
 
-# -- the registry ---------------------------------------------------------------------------------------------------
+# -- the registry -------------------------------------------------------------------------------------------------
 
 
 def test_the_registry_holds_the_rules_of_config_in_their_order() -> None:
@@ -90,7 +90,7 @@ def test_plasticity_carries_every_setting_to_the_kernels() -> None:
     assert (other.squash, other.next_step) == (True, False)
 
 
-# -- by hand --------------------------------------------------------------------------------------------------------
+# -- by hand ------------------------------------------------------------------------------------------------------
 
 
 def test_hebb_by_hand() -> None:
@@ -150,7 +150,7 @@ def test_projection_by_hand() -> None:
     assert lived(one_edge(0.5, rule="hebb", weight_limit=2.0), (2.0, 40.0), (1.0, -200.0)) == [2.0, -2.0]
 
 
-# -- what holds for all rules ---------------------------------------------------------------------------------------
+# -- what holds for all rules -------------------------------------------------------------------------------------
 
 
 steps_strategy = st.lists(st.tuples(numbers(1e3), numbers(1e6)), min_size=1, max_size=6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import neat
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -199,7 +200,6 @@ def test_far_genomes_found_species_and_near_ones_join_the_nearest():
 def test_the_threshold_itself_is_too_far():
     g = genomes({1: 0.0}, {1: 6.0}, {1: math.nextafter(6.0, 0.0)})
     config = neat_config(compatibility_threshold=3.0, compatibility_weight_coefficient=0.5)
-    assert speciate(config, g, no_species(), 0).member_of.tolist() == [0, 1, 0] or True
     assert speciate(config, take(g, [0, 1]), no_species(), 0).member_of.tolist() == [0, 1]
     assert speciate(config, take(g, [0, 2]), no_species(), 0).member_of.tolist() == [0, 0]
 
@@ -279,7 +279,9 @@ def test_negative_fitness_counts_as_progress_from_nothing():
 # -- sharing and spawn
 
 
-def due(sharing: str, sizes: list[int], fitness: list[float], alive: list[bool] | None = None, **flat: Any) -> list[float]:
+def due(
+    sharing: str, sizes: list[int], fitness: list[float], alive: list[bool] | None = None, **flat: Any
+) -> list[float]:
     config = neat_config(sharing=sharing, **flat)
     living = np.array(alive if alive is not None else [True] * len(sizes))
     return shares(config, made(sizes), living, np.array(fitness)).tolist()
@@ -299,16 +301,11 @@ def test_shares_are_what_one_works_out_by_hand(sharing, expected):
 
 @pytest.mark.parametrize(
     ("sharing", "expected"),
-    [("canonical", [4.0, 0.0, 1.0]), ("paper", [4 / 2, 0.0, 1.0]), ("normalized", [4 / 6, 0.0, 1 / 6])],
+    [("canonical", [3.0, 0.0, 1.0]), ("paper", [3 / 2, 0.0, 1 / 2]), ("normalized", [3 / 5, 0.0, 1 / 5])],
 )
 def test_dead_species_neither_share_nor_set_the_range(sharing, expected):
-    fitness = [6.0, 2.0, -5.0, 0.0, 0.0, 1.0, 1.0]
-    sizes, alive = [2, 4, 1], [True, False, True]
-    lowest = 1.0  # of the living
-    assert due(sharing, sizes, fitness, alive) == pytest.approx(
-        [e - 0.0 if i == 1 else e * ({"normalized": 6 / 5}.get(sharing, 1.0)) * ([3.0, 0, 0.0][i] / [4.0, 1, 1.0][i])
-         for i, e in enumerate(expected)]
-    ) and lowest == 1.0  # fmt: skip
+    fitness = [6.0, 2.0, -5.0, 99.0, 0.0, 3.0, 1.0]  # of the living: means 4 and 2, minimum 1, maximum 6
+    assert due(sharing, [2, 3, 2], fitness, [True, False, True]) == pytest.approx(expected)
 
 
 def test_normalized_sharing_divides_by_one_at_least():
@@ -406,17 +403,34 @@ def test_apportioned_numbers_are_near_their_due_and_in_its_order(exact, more, le
     out = apportion(amounts, total, least)
     assert out.sum() == total and (out >= least).all()
     order = np.argsort(amounts, kind="stable")
-    assert (np.diff(out[order]) >= 0).all() or np.abs(np.diff(out[order]).min()) <= 1
+    assert (np.diff(out[order]) >= -1).all()  # -1: equal dues whose remainders do not suffice for all
     if least == 0:
         assert np.abs(out - amounts * (total / amounts.sum())).max() < 1 + 1e-6
 
 
-def test_a_fitter_species_of_the_same_size_never_gets_fewer():
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("sharing", SHARINGS)
+def test_a_fitter_species_of_the_same_size_gets_no_fewer(sharing):
+    config, rng = neat_config(sharing=sharing, pop_size=40, elitism=1, min_species_size=1), np.random.default_rng(0)
+    alive, sizes = np.ones(10, np.bool_), np.full(10, 4)
     for _ in range(200):
         fitness = np.sort(rng.normal(-50, 30, 10)).repeat(4)
-        for sharing in SHARINGS:
-            config = neat_config(sharing=sharing, pop_size=40, elitism=1, min_species_size=1)
-            alive, sizes = np.ones(10, np.bool_), np.full(10, 4)
-            spawn = spawn_counts(config, shares(config, made([4] * 10), alive, fitness), alive, sizes)
-            assert (np.diff(spawn) >= 0).all()
+        spawn = spawn_counts(config, shares(config, made([4] * 10), alive, fitness), alive, sizes)
+        assert (np.diff(spawn) >= -1).all()  # -1: several at the minimum, where the older one gets what is left over
+        assert spawn[-1] == spawn.max() > spawn[0]
+
+
+def test_normalized_spawn_is_neat_pythons_but_for_rounding():
+    rng, oracle = np.random.default_rng(0), neat.DefaultReproduction.__new__(neat.DefaultReproduction)
+    equal = 0
+    for _ in range(500):
+        size, count, elitism = int(rng.integers(40, 200)), int(rng.integers(1, 12)), int(rng.integers(0, 4))
+        sizes = np.diff([0, *np.sort(rng.choice(np.arange(1, size), count - 1, replace=False)), size]).tolist()
+        fitness = rng.normal(-50, 40, size) + rng.normal(0, 30, count).repeat(sizes)
+        config = neat_config(sharing="normalized", pop_size=size, elitism=elitism, min_species_size=2)
+        alive, least = np.ones(count, np.bool_), max(2, elitism)
+        share = shares(config, made(sizes), alive, fitness)
+        spawn = spawn_counts(config, share, alive, np.array(sizes))
+        theirs = oracle._adjust_spawn_exact(oracle.compute_spawn(share.tolist(), sizes, size, least), size, least)
+        assert np.abs(spawn - theirs).max() <= 2
+        equal += np.array_equal(spawn, theirs)
+    assert equal > 200

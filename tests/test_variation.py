@@ -70,7 +70,9 @@ def ids(g: Genomes, p: int) -> list[int]:
 
 def connections(g: Genomes, p: int) -> dict[tuple[int, int], tuple[int, float, bool]]:
     """(source, target) -> (innovation, weight, enabled)."""
-    columns = [getattr(g, f)[p, : g.n_conns[p]].tolist() for f in ("source", "target", "innovation", "weight", "enabled")]
+    columns = [
+        getattr(g, f)[p, : g.n_conns[p]].tolist() for f in ("source", "target", "innovation", "weight", "enabled")
+    ]
     return {(s, t): (i, w, e) for s, t, i, w, e in zip(*columns, strict=True)}
 
 
@@ -148,7 +150,9 @@ def check_genome(g: Genomes, p: int, config: NeatConfig, inputs: int, outputs: i
     assert not any(getattr(g, f)[p, c:].any() for f in CONN_FIELDS), "free places are 0"
     for gene, count in LIMITED.items():
         used = getattr(g, gene)[p, : getattr(g, count)[p]]
-        assert (used >= getattr(config, f"{gene}_min_value")).all() and (used <= getattr(config, f"{gene}_max_value")).all()
+        assert (used >= getattr(config, f"{gene}_min_value")).all() and (
+            used <= getattr(config, f"{gene}_max_value")
+        ).all()
     assert 0.01 <= g.step_size[p] <= 10.0
     assert {ACTIVATION_ID[a] for a in config.activation_options}.issuperset(g.activation[p, :n].tolist())
     assert {AGGREGATION_ID[a] for a in config.aggregation_options}.issuperset(g.aggregation[p, :n].tolist())
@@ -209,7 +213,12 @@ def test_a_child_depends_on_its_own_stream_alone():
 def grown(**flat: Any) -> Line:
     """Parents that share some genes and not others, every value different, nothing mutating from now on."""
     wild = {"node_add_prob": 0.4, "conn_add_prob": 0.5, "conn_delete_prob": 0.3, "enabled_mutate_rate": 0.3}
-    wild |= {"weight_mutate_rate": 1.0, "bias_mutate_rate": 1.0, "response_mutate_rate": 1.0, "response_mutate_power": 0.1}
+    wild |= {
+        "weight_mutate_rate": 1.0,
+        "bias_mutate_rate": 1.0,
+        "response_mutate_rate": 1.0,
+        "response_mutate_power": 0.1,
+    }
     wild |= {"activation_mutate_rate": 0.5, "aggregation_mutate_rate": 0.5}
     options = {"activation_options": ("clamped", "tanh", "abs"), "aggregation_options": ("sum", "max")}
     line = Line(Config().replace(pop_size=30, **STILL, **options, **flat).neat, 4, 2)
@@ -280,7 +289,9 @@ def test_node_genes_come_from_either_parent_and_the_rest_from_the_fitter(field):
     children, parents = line.breed(first, second), line.genomes
     matching = from_second = alone = 0
     for p in range(300):
-        a, b = (dict(zip(ids(parents, q), getattr(parents, field)[q].tolist(), strict=False)) for q in (first[p], second[p]))
+        a, b = (
+            dict(zip(ids(parents, q), getattr(parents, field)[q].tolist(), strict=False)) for q in (first[p], second[p])
+        )
         for node, value in zip(ids(children, p), getattr(children, field)[p].tolist(), strict=False):
             if node not in b:
                 assert value == a[node]
@@ -330,7 +341,9 @@ N = 20_000  # genes per measurement
 def wide(gene: str, **flat: Any) -> tuple[np.ndarray, np.ndarray]:
     """N values of a gene before and after one generation of mutation; fresh ones would be 20 exactly."""
     line = Line(still(pop_size=1000), 20, 1) if gene in CONN_FIELDS else Line(still(pop_size=1000), 1, 20)
-    children = line.breed(range(1000), **flat, **({f"{gene}_init_mean": 20.0, f"{gene}_init_stdev": 0.0} if flat else {}))
+    children = line.breed(
+        range(1000), **flat, **({f"{gene}_init_mean": 20.0, f"{gene}_init_stdev": 0.0} if flat else {})
+    )
     return getattr(line.genomes, gene)[:, :20].ravel(), getattr(children, gene)[:, :20].ravel()
 
 
@@ -410,7 +423,10 @@ def kind_of(line: Line, children: Genomes, p: int, parent: int) -> str:
     """Which one structural change made this child, or `more` where it takes several to explain it."""
     old, new = connections(line.genomes, parent), connections(children, p)
     added, lost = new.keys() - old.keys(), old.keys() - new.keys()
-    born, dead = (set(ids(children, p)) - set(ids(line.genomes, parent)), set(ids(line.genomes, parent)) - set(ids(children, p)))
+    born, dead = (
+        set(ids(children, p)) - set(ids(line.genomes, parent)),
+        set(ids(line.genomes, parent)) - set(ids(children, p)),
+    )
     if not (added or lost or born or dead):
         return "none"
     if not lost and not dead and len(born) == 1 and len(added) == 2:

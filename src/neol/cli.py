@@ -158,7 +158,7 @@ def _print_summary(run: Any, pictures: dict[str, Path]) -> None:
     low, high = s["champion_return_ci95"]
     print(f"{s['task']}: {s['status']} after {s['generations']} generations, {s['env_steps']:,} env steps, "
           f"{s['wall_seconds']:.0f} s ({s['steps_per_second']:,.0f} steps/s)")  # fmt: skip
-    print(f"  best fitness of the final generation   {s['best_fitness']:.1f}  (one rollout: optimistic)")
+    print(f"  best fitness of the final generation   {s['best_fitness']:.1f}  (the luckiest of the population)")
     print(f"  champion's held-out return             {s['champion_return_mean']:.1f}  "
           f"(95 % CI {low:.1f} to {high:.1f}, {s['champion_episodes']} fresh episodes)")  # fmt: skip
     print(f"  the same champion without plasticity   {s['champion_without_plasticity_return_mean']:.1f}")

@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _source_stamp() -> tuple[tuple[str, int, int], ...]:
     """(name, mtime, size) of every module that kernels are made from."""
     modules = sorted(Path(__file__).parent.glob("*.py"))
-    files = [f for f in modules if f.name in ("config.py", "tasks.py", "jit.py") or "neol.jit" in f.read_text("utf-8")]
+    files = [f for f in modules if f.name in ("config.py", "tasks.py", "jit.py") or "\n@kernel" in f.read_text("utf-8")]
     return tuple((f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in files)
 
 

@@ -26,6 +26,7 @@ class Progress:
         self._started, self._done_before = time.monotonic(), 0.0
         self._last_line = -PLAIN_EVERY
         self._status: Any = None
+        self._said: set[str] = set()
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -35,6 +36,12 @@ class Progress:
             self._status.console.print(text, highlight=False, markup=False)
         else:
             print(text, file=self.stream, flush=True)
+
+    def say_once(self, text: str) -> None:
+        """The same, but never twice the same line."""
+        if text not in self._said:
+            self._said.add(text)
+            self.say(text)
 
     def start(self, fraction_done: float) -> None:
         """Begin to count; a resumed run has some of the work behind it."""

@@ -42,6 +42,12 @@ class Task(NamedTuple):
         return len(self.actions)
 
 
+# Gaits want small steps from small weights, and one long episode says more than three short ones.
+_SMALL_STEPS: dict[str, Any] = {
+    "pop_size": 150, "episodes": 1, "generations": 10_000, "max_env_steps": 10_000_000,
+    "weight_init_stdev": 0.1, "weight_mutate_rate": 0.9, "weight_mutate_power": 0.1, "weight_replace_rate": 0.0,
+    "bias_init_stdev": 0.1, "bias_mutate_rate": 0.9, "bias_mutate_power": 0.1, "bias_replace_rate": 0.0,
+}  # fmt: skip
 _LIDAR = tuple(f"lidar {i}" for i in range(10))
 
 TASKS: dict[str, Task] = {
@@ -54,14 +60,14 @@ TASKS: dict[str, Task] = {
         Task(
             "lunarlander", "LunarLanderContinuous-v3", 1000,
             ("x", "y", "x vel", "y vel", "angle", "angle vel", "left leg", "right leg"), ("main", "side"),
-            BOUNDED, (-1.0,) * 2, (1.0,) * 2,
+            BOUNDED, (-1.0,) * 2, (1.0,) * 2, settings={"generations": 1000, "max_env_steps": 4_500_000},
         ),
         Task(
             "bipedalwalker", "BipedalWalker-v3", 1000,
             ("hull angle", "hull angle vel", "x vel", "y vel", "hip 1", "hip 1 vel", "knee 1", "knee 1 vel",
              "leg 1 contact", "hip 2", "hip 2 vel", "knee 2", "knee 2 vel", "leg 2 contact", *_LIDAR),
             ("hip 1", "knee 1", "hip 2", "knee 2"), BOUNDED, (-1.0,) * 4, (1.0,) * 4,
-            settings={"fitness_offset": -0.1},
+            settings={**_SMALL_STEPS, "fitness_offset": -0.1},
         ),
         Task(
             "hopper", "Hopper-v4", 1000,
@@ -69,11 +75,7 @@ TASKS: dict[str, Task] = {
              "leg vel", "foot vel"),
             ("thigh", "leg", "foot"), BOUNDED, (-1.0,) * 3, (1.0,) * 3, "float64", "float64", reusable=True,
             film_every=4, film_fps=31,
-            settings={
-                "fitness_offset": -1.0, "weight_init_stdev": 0.1, "bias_init_stdev": 0.1,
-                "weight_mutate_rate": 0.9, "weight_mutate_power": 0.1, "weight_replace_rate": 0.0,
-                "bias_mutate_rate": 0.9, "bias_mutate_power": 0.1, "bias_replace_rate": 0.0,
-            },
+            settings={**_SMALL_STEPS, "fitness_offset": -1.0},
         ),
     )
 }  # fmt: skip

@@ -195,13 +195,15 @@ def train(
     in `out` (or starts one). Ctrl-C saves and raises KeyboardInterrupt.
     """
     show = progress or Progress(quiet=True)
-    said = dict(settings) if task is None else {"task": find(task).name, **settings}
     wanted = configure(task, preset, config, neat_config, **settings)
+    said = dict(settings) if task is None else {"task": wanted.run.task, **settings}
+    if preset != "default" or config or neat_config:
+        said = wanted.flat()
     folder = Path(out)
     final, started_before = store.open_folder(folder, wanted, resume, said)
     if final != wanted or started_before:
         store.write_atomic(folder / store.CONFIG, final.to_toml())
-    with announce_compilation(show.say):
+    with announce_compilation(show.say_once):
         trainer = Trainer(final, folder)
     if started_before:
         trainer.load()
@@ -227,7 +229,7 @@ def _evolve(trainer: Trainer, callback: Callback | None, show: Progress, events:
     status = trainer.why_stop()
     try:
         while status is None:
-            with announce_compilation(show.say, 3.0) if not trainer.history else _nothing():
+            with announce_compilation(show.say_once, 3.0) if not trainer.history else _nothing():
                 done = trainer.generation()
             status = trainer.why_stop()
             if callback is not None and callback(done):

@@ -1,0 +1,50 @@
+"""The kernels' disk cache: used while nothing changes, thrown away when any module of ours does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import neol.jit
+
+PACKAGE = Path(neol.jit.__file__).parent
+
+# input -> output 0 by one edge, w = 0.5, as if x = 2 and y = 1 had just been; hebb, m = 1: w <- 0.5 + x y = 2.5.
+# `finish` calls `learn`, which calls the rule in plasticity.py: what a change must reach through two kernels.
+SCRIPT = """
+import numpy as np
+from neol.config import PlasticityConfig
+from neol.kernels import finish, new_slots
+from neol.phenotype import Phenotypes
+from neol.plasticity import plasticity
+
+i1, i4, i8, f8 = (lambda *v, t=t: np.array(v, t) for t in ("i1", "i4", "i8", "f8"))
+ph = Phenotypes(i8(0, 1), i8(0, 1), i4(0), f8(0.5), i4(0), i4(0), f8(0), f8(1), i1(1), i1(0), i4(1)[None], i1(0) > 0, 1)
+slots = new_slots(ph, 1)
+slots.weight[0, 0] = 0.5
+slots.value[0, :2] = 2.0, 1.0
+finish(ph, slots, 0, 1.0, plasticity(PlasticityConfig(rule="hebb", lr=1.0, reward_scale=1.0)))
+print(slots.weight[0, 0], "from cache" if finish.stats.cache_hits else "compiled")
+"""
+
+
+def run(source: Path, cache: Path) -> str:
+    env = {**os.environ, "PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(cache)}
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_changed_rule_reaches_cached_kernels_and_unchanged_ones_come_from_the_cache(tmp_path: Path) -> None:
+    source, cache = tmp_path / "src", tmp_path / "cache"
+    shutil.copytree(PACKAGE, source / "neol", ignore=shutil.ignore_patterns("__pycache__"))
+    assert run(source, cache) == "2.5 compiled"
+    assert run(source, cache) == "2.5 from cache"
+    rules = source / "neol" / "plasticity.py"
+    text = rules.read_text(encoding="utf-8")
+    assert text.count("    return z\n") == 1, "hebb's body is not where this test edits it"
+    rules.write_text(text.replace("    return z\n", "    return z + 100.0\n"), encoding="utf-8")
+    assert run(source, cache) == "10.0 compiled"  # 0.5 + 102, projected onto [-10, 10]

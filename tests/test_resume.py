@@ -1,0 +1,315 @@
+"""Interrupted runs: killed, stopped with Ctrl-C or ended early, a resumed run ends in the bytes of an uninterrupted one.
+
+Kills are real: SIGKILL to a real `neol train` process.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import neol
+from neol import store
+from neol.errors import NeolError
+from neol.training import Generation, train
+
+# Long enough that kills hit the middle, and with all that a checkpoint must hold: species, innovations, archive.
+LONG: dict[str, Any] = {
+    "pop_size": 30, "generations": 40, "episodes": 1, "seed": 3, "threads": 1, "rule": "hebb", "max_steps": 300,
+    "node_add_prob": 0.2, "conn_add_prob": 0.3, "compatibility_threshold": 1.5,
+    "champion_candidates": 5, "champion_trials": 5, "champion_episodes": 10,
+}  # fmt: skip
+KILLS = 20
+TINY: dict[str, Any] = {
+    "pop_size": 12, "generations": 5, "episodes": 1, "max_steps": 80, "seed": 4, "threads": 1, "rule": "bcm",
+    "champion_candidates": 3, "champion_trials": 2, "champion_episodes": 3,
+}  # fmt: skip
+
+
+def outcome(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in (store.HISTORY, store.CHAMPION, store.CONFIG)}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {f.name: f.read_bytes() for f in sorted(folder.iterdir())}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What the long run leaves when nothing happens to it."""
+    return outcome(train("lunarlander", out=tmp_path_factory.mktemp("whole") / "run", **LONG).path)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What the tiny run leaves when nothing happens to it."""
+    return outcome(train("lunarlander", out=tmp_path_factory.mktemp("whole") / "run", **TINY).path)
+
+
+def command(folder: Path, settings: dict[str, Any]) -> list[str]:
+    options = [f"--{k.replace('_', '-')}={v}" for k, v in settings.items()]
+    return [sys.executable, "-m", "neol.cli", "train", "lunarlander", "--out", str(folder), "--resume", *options]
+
+
+def start(arguments: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def stamp(folder: Path) -> Any:
+    file = folder / store.CHECKPOINT
+    return file.stat().st_mtime_ns if file.exists() else None
+
+
+def wait_for_progress(process: subprocess.Popen[str], folder: Path) -> None:
+    """Return when the process has written a new checkpoint, or has ended."""
+    before = stamp(folder)
+    while stamp(folder) == before and process.poll() is None:
+        time.sleep(0.005)
+
+
+def check_no_file_is_torn(folder: Path, expected_history: bytes) -> int:
+    """Every file reads, and the history is the beginning of the true one; return its generations."""
+    readers = {
+        store.CONFIG: lambda: store.read_config(folder),
+        store.HISTORY: lambda: store.read_table(folder / store.HISTORY),
+        store.TIMING: lambda: store.read_table(folder / store.TIMING),
+        store.CHECKPOINT: lambda: store.read_checkpoint(folder),
+        store.CHAMPION: lambda: neol.PlasticNetwork.from_json(folder / store.CHAMPION),
+        store.SUMMARY: lambda: store.read_json(folder / store.SUMMARY),
+    }
+    for file in folder.iterdir() if folder.exists() else ():
+        if not file.name.startswith("."):  # a temporary that the kill left; the next write replaces it
+            assert readers[file.name]()
+    if not (folder / store.HISTORY).exists():
+        return 0
+    history = (folder / store.HISTORY).read_bytes()
+    assert expected_history.startswith(history)
+    return history.count(b"\n") - 1
+
+
+def test_a_run_killed_at_20_random_moments_and_resumed_each_time_ends_in_the_same_bytes(
+    uninterrupted: dict[str, bytes], tmp_path: Path
+) -> None:
+    rng = random.Random(2)
+    kills, attempt, reached = 0, 0, set()
+    while True:
+        folder = tmp_path / str(attempt)
+        process = start(command(folder, LONG))
+        if kills < KILLS:
+            if kills % 4:  # in the middle of the work; else at any moment from the interpreter's start on
+                wait_for_progress(process, folder)
+                time.sleep(rng.uniform(0.0, 0.4))
+            else:
+                time.sleep(rng.uniform(0.0, 4.0))
+            process.kill()
+        _, errors = process.communicate()
+        assert process.returncode in (0, -signal.SIGKILL), errors
+        reached.add(check_no_file_is_torn(folder, uninterrupted[store.HISTORY]))
+        if process.returncode == 0:
+            assert outcome(folder) == uninterrupted
+            attempt += 1  # it ended before its kill: the remaining kills are for a new one
+            if kills == KILLS:
+                break
+        else:
+            kills += 1
+    assert len(reached) > KILLS // 4  # they hit the run at many different generations
+
+
+def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
+    os.kill(process.pid, signal.SIGINT)
+    return process.communicate()
+
+
+@pytest.mark.parametrize(("delay", "quiet"), [(0.2, False), (0.0, True)])
+def test_ctrl_c_saves_says_how_to_resume_and_that_command_ends_in_the_same_bytes(
+    delay: float, quiet: bool, uninterrupted: dict[str, bytes], tmp_path: Path
+) -> None:
+    folder = tmp_path / "my run"
+    process = start([*command(folder, LONG), *["--quiet"] * quiet])
+    wait_for_progress(process, folder)
+    time.sleep(delay)
+    output, errors = interrupt(process)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in output + errors
+    done = check_no_file_is_torn(folder, uninterrupted[store.HISTORY])
+    assert 0 < done == len(store.read_checkpoint(folder)["history"]) < LONG["generations"]
+    assert "--resume" in errors
+    advice = errors.strip().splitlines()[-1]
+    _, _, words = advice.partition("neol train ")
+    resumed = subprocess.run(
+        [sys.executable, "-m", "neol.cli", "train", *shlex.split(words)], capture_output=True, text=True, check=False
+    )
+    assert resumed.returncode == 0, (advice, resumed.stderr)
+    assert outcome(folder) == uninterrupted
+
+
+# -- in process --------------------------------------------------------------------------------------------------------
+
+
+def interrupted(folder: Path, after: int, **settings: Any) -> None:
+    """A run that gets Ctrl-C when `after` generations are done."""
+
+    def press(state: Generation) -> None:
+        if state.row["generation"] == after - 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train("lunarlander", out=folder, callback=press, **{**TINY, **settings})
+
+
+@pytest.mark.parametrize("task", ["cartpole", "bipedalwalker", "hopper"])
+def test_every_task_resumes_to_the_same_bytes(task: str, tmp_path: Path) -> None:
+    settings = {**TINY, "max_steps": 50, "episodes": 2}
+    expected = outcome(train(task, out=tmp_path / "whole", **settings).path)
+    stop = lambda state: state.row["generation"] in (0, 2)  # noqa: E731
+    for _ in range(3):  # after generations 0 and 2, then to the end
+        run = train(task, out=tmp_path / "parts", resume=True, callback=stop, **settings)
+    assert outcome(run.path) == expected
+
+
+def test_interrupted_after_every_generation_a_run_ends_in_the_same_bytes(
+    whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    for generations in range(1, TINY["generations"]):
+        interrupted(folder, generations, resume=True)
+        assert len(neol.load(folder).history["generation"]) == generations
+    assert outcome(train("lunarlander", out=folder, resume=True, **TINY).path) == whole
+
+
+def test_recurrent_and_restarted_populations_resume_to_the_same_bytes(tmp_path: Path) -> None:
+    """Every species dies now and then (stagnation 1, none protected), which starts the population anew."""
+    settings = {
+        **TINY, "feed_forward": False, "conn_add_prob": 0.9, "node_add_prob": 0.5, "max_stagnation": 1,
+        "species_elitism": 0, "generations": 8,
+    }  # fmt: skip
+    expected = outcome(train("lunarlander", out=tmp_path / "whole", **settings).path)
+    for generations in (2, 3, 6, 8):
+        run = train("lunarlander", out=tmp_path / "parts", resume=True, **{**settings, "generations": generations})
+    assert outcome(run.path) == expected
+
+
+def test_resuming_with_more_generations_equals_a_longer_run_from_the_start(
+    whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    for generations in (2, 3, 5):
+        run = train("lunarlander", out=folder, resume=True, **{**TINY, "generations": generations})
+        assert run.summary["generations"] == generations
+    assert outcome(folder) == whole
+
+
+def test_resuming_a_finished_run_changes_nothing(whole: dict[str, bytes], tmp_path: Path) -> None:
+    for _ in range(2):
+        run = train("lunarlander", out=tmp_path / "run", resume=True, **TINY)
+        assert outcome(run.path) == whole
+        assert run.summary["status"] == "all generations done"
+
+
+def test_a_resume_needs_nothing_said_again(whole: dict[str, bytes], tmp_path: Path) -> None:
+    interrupted(tmp_path / "run", 2)
+    assert outcome(train(out=tmp_path / "run", resume=True).path) == whole
+
+
+def test_the_same_words_resume_what_they_started_also_with_max_steps_0(tmp_path: Path) -> None:
+    settings = {**TINY, "max_steps": 0, "generations": 1}
+    train("cartpole", out=tmp_path / "run", resume=True, **settings)
+    train("CartPole-v1", out=tmp_path / "run", resume=True, **settings)
+
+
+def test_the_same_preset_or_files_resume_what_they_started(tmp_path: Path) -> None:
+    neat_file = Path(__file__).parent / "data" / "neat" / "authors-plastic.ini"
+    (tmp_path / "mine.toml").write_text("[plasticity]\nlr = 0.125\n[rollout]\nmax_steps = 0\n", encoding="utf-8")
+    settings = {**{k: v for k, v in TINY.items() if k != "max_steps"}, "pop_size": 20, "generations": 1}
+    for name, source in (
+        ("preset", {"preset": "authors"}),
+        ("neat", {"neat_config": neat_file}),
+        ("config", {"config": tmp_path / "mine.toml"}),
+    ):
+        first, again = (train("lunarlander", out=tmp_path / name, resume=True, **source, **settings) for _ in range(2))
+        assert first.config == again.config
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("lr", 0.5), ("pop_size", 14), ("seed", 5), ("rule", "hebb"), ("episodes", 2), ("inheritance", "darwinian")],
+)
+def test_a_changed_setting_is_refused_with_a_sentence_and_changes_nothing(
+    name: str, value: Any, tmp_path: Path
+) -> None:
+    folder = train("lunarlander", out=tmp_path / "run", **{**TINY, "generations": 1}).path
+    before = contents(folder)
+    with pytest.raises(NeolError, match=rf"^{name} = {value} is not allowed with --resume; .* was run with {name} = "):
+        train("lunarlander", out=folder, resume=True, **{**TINY, name: value})
+    assert contents(folder) == before
+
+
+def test_another_task_is_refused_at_a_resume(tmp_path: Path) -> None:
+    folder = train("lunarlander", out=tmp_path / "run", **{**TINY, "generations": 1}).path
+    before = contents(folder)
+    with pytest.raises(NeolError, match="task = cartpole is not allowed with --resume"):
+        train("cartpole", out=folder, resume=True, **TINY)
+    assert contents(folder) == before
+
+
+def test_a_setting_changed_by_file_or_preset_is_refused_at_a_resume_too(tmp_path: Path) -> None:
+    folder = train("lunarlander", out=tmp_path / "run", **{**TINY, "generations": 1}).path
+    before = contents(folder)
+    (tmp_path / "other.toml").write_text("[plasticity]\nlr = 0.5\n", encoding="utf-8")
+    for source in ({"config": tmp_path / "other.toml"}, {"preset": "paper"}):
+        with pytest.raises(NeolError, match="is not allowed with --resume"):
+            train("lunarlander", out=folder, resume=True, **source)
+        assert contents(folder) == before
+
+
+def test_threads_and_window_may_change_at_a_resume(whole: dict[str, bytes], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    for generations, threads, window in ((2, 2, 8), (4, 1, 3), (5, 2, 64)):
+        settings = {**TINY, "generations": generations, "threads": threads, "window": window}
+        run = train("lunarlander", out=folder, resume=True, **settings)
+        assert (run.config.rollout.threads, run.config.rollout.window) == (threads, window)
+    for name in (store.HISTORY, store.CHAMPION):
+        assert (folder / name).read_bytes() == whole[name]
+
+
+def test_a_run_killed_before_its_first_checkpoint_takes_new_settings_into_its_config(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / store.CONFIG).write_text(neol.configure("lunarlander", **TINY).to_toml(), encoding="utf-8")
+    run = train("lunarlander", out=folder, resume=True, **{**TINY, "generations": 2, "threads": 2})
+    assert len(run.history["generation"]) == 2
+    assert (run.config.run.generations, run.config.rollout.threads) == (2, 2)
+
+
+def test_resume_where_there_is_no_run_starts_one(whole: dict[str, bytes], tmp_path: Path) -> None:
+    assert outcome(train("lunarlander", out=tmp_path / "new" / "run", resume=True, **TINY).path) == whole
+
+
+def test_history_and_timing_are_written_anew_from_the_checkpoint(whole: dict[str, bytes], tmp_path: Path) -> None:
+    """A kill between the checkpoint and the tables leaves them a generation behind."""
+    folder = tmp_path / "run"
+    interrupted(folder, 3)
+    lines = (folder / store.HISTORY).read_bytes().splitlines(keepends=True)
+    (folder / store.HISTORY).write_bytes(b"".join(lines[:-1]))
+    (folder / store.TIMING).unlink()
+    run = train("lunarlander", out=folder, resume=True, **TINY)
+    assert outcome(folder) == whole
+    assert run.timing["generation"].tolist() == list(range(TINY["generations"]))
+
+
+def test_a_resumed_run_counts_the_time_of_all_its_parts(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    interrupted(folder, 3)
+    part = neol.load(folder).timing["wall_seconds"]
+    run = train("lunarlander", out=folder, resume=True, **TINY)
+    assert run.timing["wall_seconds"][:3].tolist() == part.tolist()
+    assert run.summary["wall_seconds"] > part[-1]
