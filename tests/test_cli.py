@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -104,15 +103,15 @@ def test_every_command_has_help(command: str) -> None:
 
 def test_every_setting_is_an_option_with_its_help_and_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "1000")  # no wrapping
-    lines = [" ".join(line.split()) for line in neol_("train", "--help").out.splitlines()]
-    for name in fields():
+    shown = " ".join(neol_("train", "--help").out.split())
+    for name, default in Config().flat().items():
         if name == "task":
             continue
-        option = [line for line in lines if line.startswith(f"--{name.replace('_', '-')} ")]
-        option += [line for line in lines if line.startswith(f"--{name.replace('_', '-')} [")]
-        text = " ".join(option)
-        assert field_help()[name] in text, name
-    assert "(0.25)" in next(line for line in lines if line.startswith("--lr "))
+        value = ",".join(default) if isinstance(default, tuple) else str(default).lower()
+        option = (
+            rf"--{name.replace('_', '-')} \S+ {re.escape(' '.join(field_help()[name].split()))} \({re.escape(value)}\)"
+        )
+        assert re.search(option, shown), name
 
 
 def test_the_options_that_were_asked_for_are_there() -> None:
@@ -194,7 +193,12 @@ def test_train_takes_options_over_files_over_presets(tmp_path: Path) -> None:
 
 def test_boolean_options_need_no_value_and_take_one(tmp_path: Path) -> None:
     for i, (words, expected) in enumerate(
-        (([], True), (["--feed-forward", "false"], False), (["--feed-forward"], True), (["--feed-forward=FALSE"], False))
+        (
+            ([], True),
+            (["--feed-forward", "false"], False),
+            (["--feed-forward"], True),
+            (["--feed-forward=FALSE"], False),
+        )
     ):
         out = tmp_path / str(i)
         assert neol_("train", "cartpole", "--out", out, "--quiet", *TINY, "--generations=1", *words).code == 0
@@ -325,6 +329,10 @@ def training_with(*words: Any) -> Build:
     return lambda run, own, tmp: ["train", "cartpole", "--out", tmp / "new", *words]
 
 
+def config_file(content: str) -> Build:
+    return lambda run, own, tmp: ["train", "cartpole", "--out", tmp / "new", "--config", toml(tmp, content)]
+
+
 BAD: dict[str, tuple[Build, str]] = {
     "unknown task": (lambda r, o, t: ["train", "lunarlandr", "--out", t / "new"], "did you mean 'lunarlander'"),
     "unknown command": (lambda r, o, t: ["trian", "cartpole"], "'train'"),
@@ -335,23 +343,11 @@ BAD: dict[str, tuple[Build, str]] = {
     "unknown rule": (training_with("--rule", "hebbian"), "did you mean 'hebb'"),
     "unknown preset": (training_with("--preset", "papr"), "did you mean 'paper'"),
     "unknown activation": (training_with("--activation-options", "tanh,sigmod"), "did you mean 'sigmoid'"),
-    "unknown key": (
-        lambda r, o, t: ["train", "cartpole", "--out", t / "new", "--config", toml(t, "[plasticity]\nrul = 'hebb'")],
-        "did you mean 'rule'",
-    ),
-    "key in the wrong table": (
-        lambda r, o, t: ["train", "cartpole", "--out", t / "new", "--config", toml(t, "[run]\nlr = 1.0")], "lr",
-    ),
-    "unknown table": (
-        lambda r, o, t: ["train", "cartpole", "--out", t / "new", "--config", toml(t, "[plastic]\nlr = 1.0")],
-        "did you mean 'plasticity'",
-    ),
-    "torn config file": (
-        lambda r, o, t: ["train", "cartpole", "--out", t / "new", "--config", toml(t, "[run\nseed = 1")], "not valid TOML",
-    ),
-    "deep config file": (
-        lambda r, o, t: ["train", "cartpole", "--out", t / "new", "--config", toml(t, "a = " + "[" * 50_000)], "bad.toml",
-    ),
+    "unknown key": (config_file("[plasticity]\nrul = 'hebb'"), "did you mean 'rule'"),
+    "key in the wrong table": (config_file("[run]\nlr = 1.0"), "lr"),
+    "unknown table": (config_file("[plastic]\nlr = 1.0"), "did you mean 'plasticity'"),
+    "torn config file": (config_file("[run\nseed = 1"), "not valid TOML"),
+    "deep config file": (config_file("a = " + "[" * 50_000), "bad.toml"),
     "missing config file": (training_with("--config", "/nowhere/mine.toml"), "/nowhere/mine.toml"),
     "missing neat-python file": (training_with("--neat-config", "/nowhere/mine.ini"), "/nowhere/mine.ini"),
     "negative population": (training_with("--pop-size", "-5"), "pop_size = -5"),
@@ -396,7 +392,7 @@ BAD: dict[str, tuple[Build, str]] = {
     "champion with a missing node": (lambda r, o, t: ["draw", bad_champion(r, t, with_missing_node)], "no node 777"),
     "champion without an output": (lambda r, o, t: ["export", bad_champion(r, t, without_output)], "no node 1"),
     "champion of another version": (
-        lambda r, o, t: ["replay", bad_champion(r, t, lambda d: d.update(format_version="2.0"))], "format_version '2.0'",
+        lambda r, o, t: ["replay", bad_champion(r, t, lambda d: d.update(format_version="2.0"))], "format_version",
     ),
     "champion with another rule": (
         lambda r, o, t: ["evaluate", bad_champion(r, t, lambda d: d["plasticity"].update(rule="heb"))], "'hebb'",
@@ -428,7 +424,9 @@ BAD: dict[str, tuple[Build, str]] = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_bad_input_is_one_sentence_exit_2_and_writes_nothing(what: str, run: Path, own_run: Path, tmp_path: Path) -> None:
+def test_bad_input_is_one_sentence_exit_2_and_writes_nothing(
+    what: str, run: Path, own_run: Path, tmp_path: Path
+) -> None:
     build, says = BAD[what]
     arguments = build(run, own_run, tmp_path)
     before = tree(tmp_path), tree(run), sorted(tmp_path.iterdir())
@@ -443,6 +441,15 @@ def test_negative_threads_do_not_take_the_process_down(run: Path) -> None:
     """EnvPool aborts on them, so this is a process of its own."""
     done = process("evaluate", run, "--episodes", "2", "--threads", "-1")
     assert is_one_sentence(done, done.returncode), done
+
+
+def test_train_without_a_task_is_refused_with_out_and_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in (["--out", "run"], []):
+        done = neol_("train", *words, *TINY)
+        assert is_one_sentence(done, done.code), (words, done)
+        assert "needs a TASK" in done.err
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_mistake_is_one_sentence_for_a_real_process_too(tmp_path: Path) -> None:
@@ -480,8 +487,8 @@ def accepted_or_refused(*arguments: Any) -> bool:
 
 text = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs",)), max_size=12)
 odd = st.sampled_from(
-    ["nan", "inf", "-inf", "-0", "1e400", "1e-400", "1_0", " 5 ", "٣", "0x10", "None", "[]", "{}", "%s", "%(prog)s", "--",
-     "-", "=", "\n", "true", "False", str(2**63), str(-(2**63)), str(10**40), "9" * 5000]
+    ["nan", "inf", "-inf", "-0", "1e400", "1e-400", "1_0", " 5 ", "٣", "0x10", "None", "[]", "{}", "%s", "%(prog)s",
+     "--", "-", "=", "\n", "true", "False", str(2**63), str(-(2**63)), str(10**40), "9" * 5000]
 )  # fmt: skip
 numbers = st.one_of(st.integers(-3, 200), st.integers(), st.floats()).map(str)
 names = st.sampled_from([n for n in fields() if n != "task"])
@@ -518,7 +525,7 @@ def test_any_words_are_refused_in_one_sentence(words: list[str]) -> None:
 toml_values = st.recursive(
     st.one_of(
         st.integers(-(2**70), 2**70).map(str), st.floats().map(str), text.map(json.dumps), st.just("true"),
-        st.sampled_from(["1979-05-27", "07:32:00", "nan", "inf", "-inf", "0x1F", "''", "{}", '"hebb"', '["tanh"]', "0.5"]),
+        st.sampled_from(["1979-05-27", "07:32:00", "nan", "inf", "-inf", "0x1F", "''", "{}", '"hebb"', "0.5"]),
     ),
     lambda inner: st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]"),
     max_leaves=4,
@@ -569,15 +576,17 @@ def plausible(name: str) -> st.SearchStrategy[Any]:
     if kind is int:
         return st.integers(0, 6)
     if kind is float:
-        return st.one_of(st.floats(0, 1), st.floats(-50, 50), st.sampled_from([0.0, 1.0, np.inf, -np.inf, 1e300, 1e-300]))
+        return st.one_of(
+            st.floats(0, 1), st.floats(-50, 50), st.sampled_from([0.0, 1.0, np.inf, -np.inf, 1e300, 1e-300])
+        )
     if kind is str:
         return st.sampled_from(["config", "off", "0.5", "0", "1"])
     return st.lists(st.sampled_from(field_choices(name)), min_size=1, max_size=3).map(",".join)
 
 
-plausible_settings = st.lists(st.sampled_from([n for n in fields() if n not in COSTLY]), max_size=8, unique=True).flatmap(
-    lambda chosen: st.fixed_dictionaries({name: plausible(name) for name in chosen})
-)
+plausible_settings = st.lists(
+    st.sampled_from([n for n in fields() if n not in COSTLY]), max_size=8, unique=True
+).flatmap(lambda chosen: st.fixed_dictionaries({name: plausible(name) for name in chosen}))
 
 
 @settings(max_examples=examples(100))
@@ -597,7 +606,9 @@ def test_any_plausible_settings_train_or_are_refused_in_one_sentence(chosen: dic
 
 
 json_values = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(), text, st.sampled_from([0, 1, -1, -9])),
+    st.one_of(
+        st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(), text, st.sampled_from([0, 1, -1, -9])
+    ),
     lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(text, inner, max_size=2)),
     max_leaves=3,
 )
@@ -657,8 +668,8 @@ def all_commands_on(content: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "net.json"
         file.write_text(content, encoding="utf-8", newline="")
-        for words in (["evaluate", file, "--episodes=1", "--threads=1", "--max-steps=5"], ["evaluate", file, "--episodes=1"],
-                      ["export", file]):  # fmt: skip
+        play = ["evaluate", file, "--episodes=1", "--threads=1"]
+        for words in ([*play, "--max-steps=5"], play, ["export", file]):
             done = neol_(*words)
             assert done.code == 0 or is_one_sentence(done, done.code), (words[0], content, done)
 
@@ -711,4 +722,4 @@ def test_the_fuzz_starts_from_a_champion_that_works(tmp_path: Path) -> None:
     file.write_text(json.dumps(CHAMPION_LIKE))
     assert neol_("evaluate", file, "--episodes=2", "--threads=1").code == 0
     assert neol_("draw", file, "--out", tmp_path / "net.svg").code == 0
-    assert os.listdir(tmp_path) == ["net.json", "net.svg"] or sorted(os.listdir(tmp_path)) == ["net.json", "net.svg"]
+    assert {f.name for f in tmp_path.iterdir()} == {"net.json", "net.svg"}

@@ -340,7 +340,7 @@ def test_tasks_have_the_papers_longest_episode(task, steps, preset):
     assert configure(task, preset=preset, max_steps=77).rollout.max_steps == 77
 
 
-@pytest.mark.xfail(strict=True, reason="bug: lunarlander's own max_env_steps shows through both presets")
+@pytest.mark.xfail(strict=True, reason="bug: the tasks' own max_env_steps and pop_size show through")
 @pytest.mark.parametrize("preset", ["paper", "authors"])
 def test_the_authors_settings_are_the_same_on_every_task(preset):
     """They ran one set of settings; a task's own may not show through."""

@@ -165,16 +165,15 @@ def test_without_elitism_nothing_is_copied():
     assert not before & set(all_genes(neat))
 
 
-@pytest.mark.parametrize("survival", [0.0, 0.1, 0.25, 1.0])
-def test_parents_are_the_top_fraction_of_a_species_and_two_at_least(survival):
+@pytest.mark.parametrize(("survival", "size"), [(0.0, 2), (0.01, 2), (0.06, 3), (0.11, 5), (0.15, 6)])
+def test_parents_are_the_top_fraction_of_a_species_rounded_up_and_two_at_least(survival, size):
     config = neat_config(pop_size=40, elitism=0, crossover_prob=0.0, survival_threshold=survival,
                          compatibility_threshold=1e9, **STILL)  # fmt: skip
     neat = Neat(config, 3, 2, 0)
     before, fitness = all_genes(neat), random_fitness(neat)
     neat.tell(fitness)
     parents = {before.index(child) for child in all_genes(neat)}
-    pool = np.argsort(-fitness)[: max(2, int(np.ceil(survival * 40)))]
-    assert parents <= set(pool.tolist()) and len(parents) > len(pool) // 2
+    assert parents == set(np.argsort(-fitness)[:size].tolist())
 
 
 def test_a_crossover_childs_structure_is_the_fitter_parents_within_one_species():

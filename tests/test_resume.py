@@ -1,4 +1,4 @@
-"""Interrupted runs: killed, stopped with Ctrl-C or ended early, a resumed run ends in the bytes of an uninterrupted one.
+"""Interrupted runs: killed, stopped by Ctrl-C or ended early, a resumed run ends in the bytes of an uninterrupted one.
 
 Kills are real: SIGKILL to a real `neol train` process.
 """

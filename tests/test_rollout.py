@@ -79,6 +79,8 @@ def test_threads_and_window_do_not_change_a_bit(name: str) -> None:
     for threads in (1, 2):
         for window in (0, 1, 8, 64, size):
             assert same(play(task, phenotypes, which, threads=threads, window=window), expected), (threads, window)
+    for threads in (3, 2 * size + 5):
+        assert same(play(task, phenotypes, which, threads=threads, window=2), expected), threads
 
 
 @pytest.mark.parametrize("name", [t.name for t in TASKS.values() if not t.reusable])
@@ -89,7 +91,9 @@ def test_chunks_do_not_change_a_bit(name: str, monkeypatch: pytest.MonkeyPatch) 
         whole = play(task, phenotypes, episodes(2, common=common))
         for chunk in (1, 2, 5, 13):
             monkeypatch.setattr(rollout, "CHUNK", chunk)
-            assert same(play(task, phenotypes, episodes(2, common=common), window=3), whole), (common, chunk)
+            for threads in (1, 2):
+                chunked = play(task, phenotypes, episodes(2, common=common), threads=threads, window=3)
+                assert same(chunked, whole), (common, chunk, threads)
         monkeypatch.undo()
 
 
@@ -156,9 +160,7 @@ def plain_episode(task: Task, net: PlasticNetwork, seed: int, steps: int, resets
 
 def weights_by_pair(genomes: Genomes, ph: Phenotypes, weight: np.ndarray, p: int) -> dict[tuple[int, int], float]:
     edges = range(ph.edges(p).start, ph.edges(p).stop)
-    return {
-        (int(genomes.source[p, ph.gene[e]]), int(genomes.target[p, ph.gene[e]])): float(weight[e]) for e in edges
-    }
+    return {(int(genomes.source[p, ph.gene[e]]), int(genomes.target[p, ph.gene[e]])): float(weight[e]) for e in edges}
 
 
 @every_task

@@ -197,7 +197,9 @@ def test_an_empty_folder_is_used(tmp_path: Path) -> None:
 
 def limited(size: int) -> Callable[[], None]:
     def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write then fails with EFBIG, as one to a full disk with ENOSPC
+        signal.signal(
+            signal.SIGXFSZ, signal.SIG_IGN
+        )  # a write then fails with EFBIG, as one to a full disk with ENOSPC
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
     return limit
@@ -347,7 +349,9 @@ FOREIGN: dict[str, Callable[[Path], bytes]] = {
     "a version that is a vector": lambda _: npz(neol_checkpoint=np.array([1, 1])),
     "a version that is complex": lambda _: npz(neol_checkpoint=np.array(1j)),
     "a version that is nan": lambda _: npz(neol_checkpoint=np.array(np.nan)),
-    "an array of absurd size": lambda _: zipped(**{"neol_checkpoint.npy": npy(np.zeros(3)).replace(b"(3,)", b"(9**9,)")}),
+    "an array of absurd size": lambda _: zipped(
+        **{"neol_checkpoint.npy": npy(np.zeros(3)).replace(b"(3,)", b"(9**9,)")}
+    ),
     "a huge array": lambda _: zipped(
         **{"neol_checkpoint.npy": npy(np.array(1)), "history.npy": huge_array()},
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,9 @@ def test_another_seed_gives_another_run(tmp_path: Path) -> None:
 
 
 def test_the_config_file_of_a_run_makes_the_same_run_again(tmp_path: Path) -> None:
-    run = tiny("lunarlander", tmp_path / "first", rule="oja", feed_forward=False, activation_options=["tanh", "clamped"])
+    run = tiny(
+        "lunarlander", tmp_path / "first", rule="oja", feed_forward=False, activation_options=["tanh", "clamped"]
+    )
     again = train(config=run.path / store.CONFIG, out=tmp_path / "second")
     assert again.config == run.config
     assert outcome(again) == outcome(run)
@@ -111,7 +114,7 @@ def adapted_weights(state: Generation) -> np.ndarray:
 
 def test_darwinian_inheritance_leaves_no_trace_of_learning_in_the_genomes(tmp_path: Path) -> None:
     _, seen = watched("lunarlander", tmp_path / "run", inheritance="darwinian", reward_scale=0.1, **NO_VARIATION)
-    for before, after in zip(seen, seen[1:], strict=False):
+    for before, after in pairwise(seen):
         assert rows(weights_of(after.genomes)) <= rows(weights_of(before.genomes))
         assert not rows(adapted_weights(before)) & rows(weights_of(before.genomes))
 
@@ -119,7 +122,7 @@ def test_darwinian_inheritance_leaves_no_trace_of_learning_in_the_genomes(tmp_pa
 def test_lamarckian_inheritance_writes_the_adapted_weights_back(tmp_path: Path) -> None:
     settings = {"inheritance": "lamarckian", "reward_scale": 0.1, **NO_VARIATION}
     _, seen = watched("lunarlander", tmp_path / "run", episodes=2, **settings)
-    for before, after in zip(seen, seen[1:], strict=False):
+    for before, after in pairwise(seen):
         assert rows(weights_of(after.genomes)) <= rows(adapted_weights(before))
         assert not rows(weights_of(after.genomes)) & rows(weights_of(before.genomes))
 

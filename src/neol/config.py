@@ -84,7 +84,7 @@ class RolloutConfig:
     threads: int = field(default=0, metadata=_NON_NEGATIVE)
     """Simulator threads; 0 = one per core. Never changes results."""
     window: int = field(default=0, metadata=_NON_NEGATIVE)
-    """Episodes in flight at once (W); 0 = chosen for the task. Never changes results."""
+    """Episodes in flight at once in each thread (W); 0 = chosen for the task. Never changes results."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class PlasticityConfig:
     """Plasticity rule: none, hebb, oja or bcm."""
     lr: float = field(default=0.25, metadata=_range(0.0, 1e6))
     """Plasticity rate (eta)."""
-    reward_scale: float = field(default=0.001, metadata=_range(-1e6, 1e6))
+    reward_scale: float = field(default=0.01, metadata=_range(-1e6, 1e6))
     """Factor on the reward that gates an update (beta)."""
     reward_credit: str = field(default="same-step", metadata=_choice("same-step", "next-step"))
     """same-step: a reward gates the activity that earned it (paper); next-step: the one after (authors' code)."""

@@ -22,15 +22,26 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _source_stamp() -> tuple[tuple[str, int, int], ...]:
     """(name, mtime, size) of every module that kernels are made from."""
     modules = sorted(Path(__file__).parent.glob("*.py"))
-    files = [f for f in modules if f.name in ("config.py", "tasks.py", "jit.py") or "\n@kernel" in f.read_text("utf-8")]
+    files = [
+        f
+        for f in modules
+        if f.name in ("config.py", "tasks.py", "jit.py")
+        or "\n@kernel" in (text := f.read_text("utf-8"))
+        or "\n@inlined" in text
+    ]
     return tuple((f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in files)
 
 
-def kernel(function: F) -> F:
+def kernel(function: F, **options: Any) -> F:
     """Compile without the GIL, with IEEE division, cached on disk."""
-    dispatcher: Any = njit(cache=True, nogil=True, error_model="numpy")(function)
+    dispatcher: Any = njit(cache=True, nogil=True, error_model="numpy", **options)(function)
     dispatcher._cache._cache_file._source_stamp = _source_stamp()
     return dispatcher
+
+
+def inlined(function: F) -> F:
+    """A kernel whose body is copied into those that call it: passing dozens of arrays costs more than the work."""
+    return kernel(function, inline="always")
 
 
 @contextmanager

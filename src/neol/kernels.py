@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neol.activations import SUM, activate, aggregate, clip
-from neol.jit import kernel
+from neol.jit import inlined
 from neol.phenotype import Phenotypes
 from neol.plasticity import NONE, local_trace
 from neol.tasks import ARGMAX
@@ -36,7 +36,7 @@ def new_slots(phenotypes: Phenotypes, count: int) -> Slots:
     return Slots(np.zeros(count, np.int32), *(np.zeros(s) for s in shapes))
 
 
-@kernel
+@inlined
 def load(ph, slots, b, p):
     """Start genome p in slot b: its own weights, no activity, theta = 0, z = 0."""
     slots.genome[b] = p
@@ -47,7 +47,7 @@ def load(ph, slots, b, p):
     slots.theta[b] = 0.0
 
 
-@kernel
+@inlined
 def forward(ph, slots, b, observation, limit):
     """One pass: y = f(bias + response * aggregate(w x)) for every node, in order. observation f8 (I,)."""
     p = slots.genome[b]
@@ -71,7 +71,7 @@ def forward(ph, slots, b, observation, limit):
         value[inputs + k - start] = activate(ph.activation[k], s)
 
 
-@kernel
+@inlined
 def learn(ph, slots, b, reward, plastic):
     """Update the weights of slot b from the activity of its last forward pass, gated by the reward.
 
@@ -99,7 +99,7 @@ def learn(ph, slots, b, reward, plastic):
                 weight[e - base] = clip(w + change, plastic.weight_limit)
 
 
-@kernel
+@inlined
 def act(ph, slots, b, squash, outputs):
     """The network's outputs f8 (O,) after its last forward pass."""
     p = slots.genome[b]
@@ -108,7 +108,7 @@ def act(ph, slots, b, squash, outputs):
         outputs[o] = math.tanh(y) if squash else y
 
 
-@kernel
+@inlined
 def decode(outputs, actions, action):
     """Outputs f8 (O,) -> action f8 (A,): the index of the largest, or each clipped to [-1, 1] and scaled to bounds."""
     if actions.kind == ARGMAX:
@@ -119,7 +119,7 @@ def decode(outputs, actions, action):
         action[a] = actions.low[a] + 0.5 * (y + 1.0) * (actions.high[a] - actions.low[a])
 
 
-@kernel
+@inlined
 def step(ph, slots, b, observation, reward, first, plastic, outputs):
     """The whole of one time step of slot b: learn from the last action's reward, then choose the next outputs f8 (O,).
 
@@ -133,7 +133,7 @@ def step(ph, slots, b, observation, reward, first, plastic, outputs):
     act(ph, slots, b, plastic.squash, outputs)
 
 
-@kernel
+@inlined
 def finish(ph, slots, b, reward, plastic):
     """The episode of slot b is over: its last reward is credited (same-step) or never used (next-step)."""
     if not plastic.next_step:

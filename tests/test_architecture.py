@@ -1,0 +1,149 @@
+"""The house's rules, read from the source: who may import whom, what is never loaded early, no hidden state."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "neol"
+TREES = {f.stem: ast.parse(f.read_text(encoding="utf-8")) for f in sorted(SOURCE.glob("*.py"))}
+HEAVY = {
+    "torch",
+    "ray",
+    "envpool",
+    "matplotlib",
+    "gymnasium",
+    "stable_baselines3",
+    "tensorboard",
+    "mujoco",
+    "imageio_ffmpeg",
+}
+COMMAND_LINE = ("__init__", "errors", "config", "tasks", "presets", "cli")  # what `neol --help` needs
+
+every_module = pytest.mark.parametrize("module", TREES)
+
+
+def type_checking_only(tree: ast.Module) -> set[ast.AST]:
+    """Nodes under `if TYPE_CHECKING:`; they are never run."""
+    blocks = [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test).endswith("TYPE_CHECKING")]
+    return {node for block in blocks for statement in block.body for node in ast.walk(statement)}
+
+
+def imported(module: str, top_level: bool = False) -> set[str]:
+    """Dotted names that a module imports: anywhere in it, or when it is itself imported."""
+    tree = TREES[module]
+    skip = type_checking_only(tree)
+    if top_level:
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+        skip |= {n for f in ast.walk(tree) if isinstance(f, functions) for n in ast.walk(f)}
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if node in skip:
+            continue
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} has a relative import"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def own(module: str) -> set[str]:
+    """The modules of this package that a module imports, anywhere."""
+    found = set()
+    for name in imported(module):
+        package, _, rest = name.partition(".")
+        if package == "neol":
+            first = rest.partition(".")[0]
+            found.add(first if first in TREES else "__init__")
+    return found - {module}
+
+
+def listed_modules() -> list[str]:
+    """The ordered list in docs/architecture.md: the first fenced block whose lines begin with `<module>.py`."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for block in text.split("```")[1::2]:
+        firsts = [line.split()[0] for line in block.splitlines()[1:] if line.strip()]
+        names = [f.rpartition("/")[2].removesuffix(".py") for f in firsts if f.endswith(".py")]
+        if names and names[0] in TREES:
+            return names
+    raise AssertionError("docs/architecture.md has no fenced list of modules")
+
+
+def test_the_list_in_the_architecture_page_has_every_module_once() -> None:
+    assert sorted({"__init__", *listed_modules()}) == sorted(TREES)
+    assert len(set(listed_modules())) == len(listed_modules())
+
+
+@every_module
+def test_a_module_imports_only_what_stands_before_it_in_the_list(module: str) -> None:
+    order = ["__init__", *(m for m in listed_modules() if m != "__init__")]  # it loads others only when asked for
+    assert own(module) <= set(order[: order.index(module)])
+
+
+def test_no_module_imports_in_a_circle() -> None:
+    graph = {module: own(module) for module in TREES}
+    assert set(TopologicalSorter(graph).static_order()) == set(TREES)  # raises CycleError
+    assert {"config", "rollout"} <= own("training")  # the graph is not empty
+
+
+@every_module
+def test_heavy_packages_are_imported_only_where_they_are_used(module: str) -> None:
+    assert not {name.partition(".")[0] for name in imported(module, top_level=True)} & HEAVY
+
+
+@pytest.mark.parametrize("module", COMMAND_LINE)
+def test_what_help_needs_imports_no_numba(module: str) -> None:
+    seen, waiting = set(), [module]
+    while waiting:
+        name = waiting.pop()
+        seen.add(name)
+        top = imported(name, top_level=True)
+        assert not {n.partition(".")[0] for n in top} & {"numba", "scipy", "rich"}, name
+        waiting += [
+            m for n in top if (m := n.split(".")[1] if n.startswith("neol.") else "") in TREES and m not in seen
+        ]
+
+
+@every_module
+def test_nothing_is_star_imported_and_no_pickle_is_loaded(module: str) -> None:
+    names = imported(module)
+    assert not [n for n in names if n.endswith(".*")]
+    assert not {n.partition(".")[0] for n in names} & {"pickle", "shelve", "marshal", "dill", "cloudpickle", "joblib"}
+    for node in ast.walk(TREES[module]):
+        if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            assert isinstance(node.value, ast.Constant)
+            assert node.value.value is False
+
+
+@every_module
+def test_randomness_and_clocks_start_in_one_place(module: str) -> None:
+    """No global generator, and no clock or process id where it could become a seed."""
+    used = {ast.unparse(n) for n in ast.walk(TREES[module]) if isinstance(n, ast.Attribute)} | imported(module)
+    assert not [u for u in used if u.startswith(("np.random.", "numpy.random", "random.", "secrets.", "time.time"))]
+    assert "os.getpid" not in used
+
+
+MUTATORS = {"append", "extend", "insert", "add", "update", "setdefault", "pop", "popitem", "remove", "discard", "clear"}
+
+
+@every_module
+def test_no_function_changes_module_level_state(module: str) -> None:
+    tree = TREES[module]
+    targets = [t for s in tree.body if isinstance(s, ast.Assign) for t in s.targets]
+    targets += [s.target for s in tree.body if isinstance(s, ast.AnnAssign)]
+    globals_ = {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
+        arguments = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
+        stored = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        shared = globals_ - arguments - stored
+        for node in ast.walk(function):
+            assert not isinstance(node, ast.Global), f"{module}.{function.name} has a global statement"
+            if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+                assert ast.unparse(node.value) not in shared, f"{module}.{function.name}: {ast.unparse(node)}"
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
+                assert ast.unparse(node.func.value) not in shared, f"{module}.{function.name}: {ast.unparse(node)}"

@@ -1,0 +1,232 @@
+"""The champion is the candidate that holds up on fresh episodes, and its return is measured on others still."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import neol
+from neol import seeding
+from neol.activations import ACTIVATION_ID, AGGREGATION_ID
+from neol.champion import Champion, choose_champion
+from neol.config import Config
+from neol.genome import Genomes, empty_genomes, take
+from neol.neat import Neat
+from neol.phenotype import Phenotypes, compile_phenotypes
+from neol.plasticity import Plasticity, plasticity
+from neol.presets import configure
+from neol.rollout import EnvPoolEngine, Episodes, RolloutResult
+from neol.tasks import TASKS
+from neol.training import train
+
+FALLS = (0.0, 0.0, -1.0, 0.0)  # pushes away from where the pole leans
+WOBBLES = (0.0, 0.0, 1.0, 0.0)  # follows the angle alone
+STANDS = (0.05, 0.1, 1.0, 0.5)  # follows angle and speed, and comes back to the middle
+
+
+class WatchedEngine(EnvPoolEngine):
+    """The real engine, which notes what it was asked to play."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.played: list[tuple[int, Episodes, Plasticity]] = []
+
+    def run(self, phenotypes: Phenotypes, plastic: Plasticity, episodes: Episodes) -> RolloutResult:
+        self.played.append((phenotypes.size, episodes, plastic))
+        return super().run(phenotypes, plastic, episodes)
+
+
+def poles(*policies: tuple[float, ...]) -> Genomes:
+    """Cart-pole controllers: the right output is the weighted sum of the observation, the left its negative."""
+    g = empty_genomes(len(policies), 2, 8)
+    g.n_nodes[:], g.n_conns[:], g.step_size[:] = 2, 8, 1.0
+    g.node_id[:], g.response[:] = (0, 1), 1.0
+    g.activation[:], g.aggregation[:] = ACTIVATION_ID["identity"], AGGREGATION_ID["sum"]
+    for p, weights in enumerate(policies):
+        for i, w in enumerate(weights):
+            for output, sign in ((0, -1.0), (1, 1.0)):
+                k = 2 * i + output
+                g.innovation[p, k], g.source[p, k], g.target[p, k] = k, -1 - i, output
+                g.weight[p, k], g.enabled[p, k] = sign * w, True
+    return g
+
+
+def choose(candidates: Genomes, config: Config) -> tuple[Champion, WatchedEngine]:
+    task = TASKS[config.run.task]
+    engine = WatchedEngine(task, config.rollout.max_steps, threads=1)
+    champion = choose_champion(
+        engine,
+        task,
+        config,
+        candidates,
+        lambda g: compile_phenotypes(g, task.n_inputs, task.n_outputs),
+        plasticity(config.plasticity),
+    )
+    engine.close()
+    return champion, engine
+
+
+def settings(task: str = "cartpole", **changes: Any) -> Config:
+    return configure(task, **{"champion_trials": 4, "champion_episodes": 12, "seed": 5, **changes})
+
+
+def weights_of(champion: Champion) -> dict[tuple[int, int], float]:
+    return {(c["from"], c["to"]): c["weight"] for c in json.loads(champion.json)["connections"]}
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_the_candidate_that_holds_up_is_chosen_wherever_it_stands(place: int) -> None:
+    policies = [FALLS, FALLS, WOBBLES, FALLS]
+    policies[place] = STANDS
+    champion, _ = choose(poles(*policies), settings(rule="none"))
+    assert weights_of(champion)[(-4, 1)] == 0.5
+    assert champion.summary["champion_is_best_by_fitness"] == (place == 0)
+    assert champion.summary["champion_return_mean"] == 500.0
+    assert champion.summary["champion_return_ci95"] == [500.0, 500.0]
+
+
+def test_the_best_by_fitness_is_reported_beside_the_champion_on_the_same_episodes() -> None:
+    champion, _ = choose(poles(FALLS, STANDS), settings(rule="none"))
+    s = champion.summary
+    assert s["best_by_fitness_return_mean"] < 20 < s["champion_return_mean"]
+    assert s["best_by_fitness_return_ci95"][0] < s["best_by_fitness_return_mean"] < s["best_by_fitness_return_ci95"][1]
+    alone, _ = choose(poles(FALLS), settings(rule="none"))
+    assert alone.summary["champion_return_mean"] == s["best_by_fitness_return_mean"]
+    assert alone.summary["champion_is_best_by_fitness"]
+
+
+def test_one_lucky_episode_does_not_make_a_champion() -> None:
+    """WOBBLES may beat another on one episode; over two rounds the one that stands wins whatever the seed."""
+    for seed in range(5):
+        config = settings(rule="none", seed=seed, champion_trials=1, champion_episodes=2)
+        champion, _ = choose(poles(WOBBLES, WOBBLES, WOBBLES, STANDS), config)
+        assert weights_of(champion)[(-4, 1)] == 0.5
+
+
+def candidates_of(task: str, count: int) -> Genomes:
+    t = TASKS[task]
+    return take(Neat(Config().replace(pop_size=count).neat, t.n_inputs, t.n_outputs, 3).genomes, slice(None))
+
+
+@pytest.mark.parametrize("task", ["lunarlander", "hopper"])
+def test_the_choice_and_every_reported_number_can_be_computed_again(task: str) -> None:
+    config = settings(task, max_steps=80, champion_trials=3, reward_scale=0.05)
+    genomes, t, lesson = candidates_of(task, 8), TASKS[task], plasticity(config.plasticity)
+    champion, watched = choose(genomes, config)
+
+    def returns(chosen: list[int], purpose: int, part: int, episodes: int, lesson: Plasticity = lesson) -> np.ndarray:
+        phenotypes = compile_phenotypes(take(genomes, chosen), t.n_inputs, t.n_outputs)
+        which = Episodes(config.run.seed, purpose, part, episodes, common=True)
+        return EnvPoolEngine(t, 80, threads=1).run(phenotypes, lesson, which).returns
+
+    first = returns(list(range(8)), seeding.SELECTION, 0, 3)
+    best = sorted(range(8), key=lambda i: -first[i].mean())[:4]
+    second = returns(best, seeding.SELECTION, watched.played[1][1].generation, 12)
+    means = [np.concatenate([first[b], second[i]]).mean() for i, b in enumerate(best)]
+    chosen = best[int(np.argmax(means))]
+    held_out = returns([chosen], seeding.HELD_OUT, 0, 12)[0]
+    s = champion.summary
+    gene = genomes.weight[chosen, : genomes.n_conns[chosen]]
+    assert set(weights_of(champion).values()) == set(gene.tolist())
+    assert s["champion_is_best_by_fitness"] == (chosen == 0)
+    assert s["champion_selection_return_mean"] == pytest.approx(max(means), rel=1e-12)
+    assert s["champion_return_mean"] == pytest.approx(held_out.mean(), rel=1e-12)
+    assert s["champion_return_std"] == pytest.approx(held_out.std(ddof=1), rel=1e-12)
+    interval = stats.t.interval(0.95, 11, loc=held_out.mean(), scale=stats.sem(held_out))
+    assert s["champion_return_ci95"] == pytest.approx(interval, rel=1e-12)
+    static = returns([chosen], seeding.HELD_OUT, 0, 12, lesson._replace(rule=0))[0]
+    assert s["champion_without_plasticity_return_mean"] == pytest.approx(static.mean(), rel=1e-12)
+    assert static.mean() != held_out.mean()
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_held_out_episodes_are_disjoint_from_selection_and_training(task: str) -> None:
+    config = settings(task, max_steps=30)
+    _, engine = choose(candidates_of(task, 6), config)
+
+    def seeds(which: Episodes) -> set[int]:
+        return {
+            int(s)
+            for s in seeding.episode_seeds(which.seed, which.purpose, which.generation, 1, which.per_genome, True)
+        }
+
+    selection = [e for _, e, _ in engine.played if e.purpose == seeding.SELECTION]
+    held_out = [e for _, e, _ in engine.played if e.purpose == seeding.HELD_OUT]
+    assert len(selection) + len(held_out) == len(engine.played)
+    assert all(e.common for e in selection + held_out)  # every candidate meets the same episodes
+    assert [e.per_genome for e in selection] == [4, 16]
+    assert all(e.per_genome == 12 for e in held_out)
+    first, second = map(seeds, selection)
+    measured = set().union(*map(seeds, held_out))
+    training = set().union(*(seeds(Episodes(5, seeding.EPISODE, g, 20, True)) for g in range(100)))
+    assert not first & second
+    assert not measured & (first | second)
+    assert not training & (first | second | measured)
+    assert len(measured) == 12
+
+
+def test_held_out_episodes_are_played_by_the_chosen_one_after_the_choice() -> None:
+    _, engine = choose(poles(FALLS, WOBBLES, STANDS), settings(rule="none"))
+    purposes = [e.purpose for _, e, _ in engine.played]
+    assert purposes == sorted(purposes)  # SELECTION stands before HELD_OUT
+    assert (
+        max(size for size, e, _ in engine.played if e.purpose == seeding.HELD_OUT) <= 2
+    )  # it, and the best by fitness
+
+
+def test_more_held_out_episodes_do_not_change_the_choice() -> None:
+    few, many = (choose(candidates_of("lunarlander", 6), settings("lunarlander", max_steps=60, champion_episodes=n))[0]
+                 for n in (2, 30))  # fmt: skip
+    assert few.json == many.json
+    assert few.summary["champion_selection_return_mean"] == many.summary["champion_selection_return_mean"]
+
+
+def test_a_run_deploys_the_chosen_one_and_the_summary_says_both(tmp_path: Path) -> None:
+    run = train(
+        "cartpole", out=tmp_path / "run", pop_size=20, generations=3, episodes=1, seed=1, threads=1,
+        champion_candidates=5, champion_trials=5, champion_episodes=10,
+    )  # fmt: skip
+    s = run.summary
+    assert s["best_fitness"] == run.history["best_fitness"][-1]
+    assert {"champion_return_mean", "best_by_fitness_return_mean", "champion_is_best_by_fitness"} <= set(s)
+    config = run.config
+    task = TASKS["cartpole"]
+    which = Episodes(config.run.seed, seeding.HELD_OUT, 0, 10, common=True)
+    deployed = neol.PlasticNetwork.from_json(run.champion_path)
+    engine = EnvPoolEngine(task, config.rollout.max_steps, threads=1)
+    again = engine.run(deployed.network.phenotype, plasticity(deployed.settings), which)
+    assert s["champion_return_mean"] == again.returns.mean()  # the file plays as the genome did
+
+
+def test_the_candidates_are_the_last_generations_best_and_the_best_of_generations_before(tmp_path: Path) -> None:
+    best: list[np.ndarray] = []
+
+    def note(state: Any) -> None:
+        order = np.argsort(-state.fitness, kind="stable")
+        best.append(take(state.genomes, order[:3]).weight)
+
+    from neol.training import Trainer
+
+    seen: list[Genomes] = []
+    with pytest.MonkeyPatch.context() as patch:
+        real = Trainer.candidates
+        patch.setattr(Trainer, "candidates", lambda self: seen.append(real(self)) or seen[-1])
+        train(
+            "cartpole", out=tmp_path / "run", callback=note, pop_size=12, generations=4, episodes=1, threads=1,
+            max_steps=60, champion_candidates=3, champion_trials=1, champion_episodes=2, rule="none",
+        )  # fmt: skip
+    weights = seen[0].weight
+
+    def same(row: np.ndarray, other: np.ndarray) -> bool:
+        width = min(len(row), len(other))
+        return bool((row[:width] == other[:width]).all())
+
+    assert all(same(weights[i], best[3][i]) for i in range(3))
+    assert same(weights[3], best[2][0])
+    assert same(weights[4], best[1][0])
+    assert len(weights) == 5
