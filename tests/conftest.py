@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from oracle import Edge, Net, Node
 
@@ -15,8 +15,10 @@ from neol.activations import ACTIVATION_ID, AGGREGATION_ID
 from neol.genome import Genomes, empty_genomes
 
 # The same examples at every run. `HYPOTHESIS_PROFILE=search pytest` draws new ones, and more.
-settings.register_profile("fixed", deadline=None, derandomize=True)
-settings.register_profile("search", deadline=None)
+# A busy machine is no reason to fail: no deadline, and none for drawing examples either.
+PATIENT: Any = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("fixed", derandomize=True, **PATIENT)
+settings.register_profile("search", **PATIENT)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fixed")
 settings.load_profile(PROFILE)
 

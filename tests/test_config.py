@@ -50,7 +50,7 @@ def value_of(name: str) -> st.SearchStrategy[Any]:
         return st.sampled_from(["config", "off"]) | st.floats(0, 1).map(repr)
     if name == "task":
         return st.sampled_from(sorted(TASKS)) | st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]))
-    if kind is tuple or choices and kind is not str:
+    if kind is tuple or (choices and kind is not str):
         return st.lists(st.sampled_from(choices), min_size=1, max_size=5).map(tuple)
     if choices:
         return st.sampled_from(choices)

@@ -224,7 +224,7 @@ def test_uniform_genes_stay_uniform_within_tighter_limits(gene):
 )
 def test_uniform_genes_never_leave_their_limits():
     x = drawn("weight", init_mean=100.0, init_stdev=1.0, init_type="uniform")
-    assert -30.0 <= x.min() and x.max() <= 30.0
+    assert x.min() >= -30.0 and x.max() <= 30.0
 
 
 def test_without_deviation_every_gene_is_its_mean():
@@ -310,5 +310,19 @@ def test_concatenate_keeps_the_genomes_of_parts_with_different_capacity():
 def test_empty_genomes_are_zeros_of_the_declared_types():
     g = empty_genomes(2, 3, 4)
     assert [a.shape for a in g] == [(2,)] * 3 + [(2, 3)] * 5 + [(2, 4)] * 5
-    assert [a.dtype.str[1:] for a in g] == "i4 i4 f8 i4 f8 f8 i1 i1 i4 i4 i4 f8 b1".split()
+    assert [a.dtype.str[1:] for a in g] == [
+        "i4",
+        "i4",
+        "f8",
+        "i4",
+        "f8",
+        "f8",
+        "i1",
+        "i1",
+        "i4",
+        "i4",
+        "i4",
+        "f8",
+        "b1",
+    ]
     assert not any(a.any() for a in g)

@@ -176,16 +176,16 @@ def test_parents_are_the_top_fraction_of_a_species_rounded_up_and_two_at_least(s
     assert parents == set(np.argsort(-fitness)[:size].tolist())
 
 
-def test_a_crossover_childs_structure_is_the_fitter_parents_within_one_species():
-    config = neat_config(pop_size=40, elitism=0, survival_threshold=1.0, compatibility_threshold=1e9, **STILL)
+def test_a_crossover_childs_structure_is_the_fitter_parents():
+    config = neat_config(pop_size=400, elitism=0, survival_threshold=1.0, compatibility_threshold=1e9, **STILL)
     neat = Neat(config, 3, 2, 0)
     neat.genomes.n_conns[::2] = 3  # half of them have fewer genes ...
     for f in CONN_FIELDS:
         getattr(neat.genomes, f)[::2, 3:] = 0
-    fitness = np.where(np.arange(40) % 2 == 0, -1.0, -2.0)  # ... and are the fitter half
-    neat.tell(fitness)
+    neat.tell(np.where(np.arange(400) % 2 == 0, -1.0, -2.0))  # ... and are the fitter half
     sizes = neat.ask().n_conns
-    assert abs((sizes == 3).mean() - 0.75) < 0.25 and set(sizes.tolist()) == {3, 6}
+    assert set(sizes.tolist()) == {3, 6}
+    assert abs((sizes == 3).mean() - 0.75) < 0.08  # unless both parents are of the other half
 
 
 def test_adapted_weights_are_inherited():

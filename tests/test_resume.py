@@ -82,7 +82,7 @@ def check_no_file_is_torn(folder: Path, expected_history: bytes) -> int:
         store.CONFIG: lambda: store.read_config(folder),
         store.HISTORY: lambda: store.read_table(folder / store.HISTORY),
         store.TIMING: lambda: store.read_table(folder / store.TIMING),
-        store.CHECKPOINT: lambda: store.read_checkpoint(folder),
+        store.CHECKPOINT: lambda: store.read_checkpoint(folder, store.read_config(folder)),
         store.CHAMPION: lambda: neol.PlasticNetwork.from_json(folder / store.CHAMPION),
         store.SUMMARY: lambda: store.read_json(folder / store.SUMMARY),
     }
@@ -141,7 +141,7 @@ def test_ctrl_c_saves_says_how_to_resume_and_that_command_ends_in_the_same_bytes
     assert process.returncode == 130, errors
     assert "Traceback" not in output + errors
     done = check_no_file_is_torn(folder, uninterrupted[store.HISTORY])
-    assert 0 < done == len(store.read_checkpoint(folder)["history"]) < LONG["generations"]
+    assert 0 < done == len(store.read_checkpoint(folder, store.read_config(folder))["history"]) < LONG["generations"]
     assert "--resume" in errors
     advice = errors.strip().splitlines()[-1]
     _, _, words = advice.partition("neol train ")

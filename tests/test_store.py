@@ -168,7 +168,7 @@ def test_writing_a_file_where_it_cannot_be_is_refused(where: str, tmp_path: Path
 def test_out_that_is_a_file_is_refused_and_kept(tmp_path: Path) -> None:
     out = tmp_path / "run"
     out.write_text("mine")
-    with pytest.raises(NeolError, match="cannot write"):
+    with pytest.raises(NeolError, match="cannot use"):
         train("cartpole", out=out, **TINY)
     assert contents(tmp_path) == {"run": b"mine"}
 
@@ -300,25 +300,27 @@ def refused(folder: Path, checkpoint: bytes) -> str:
 
 def test_a_checkpoint_reads_back_what_was_written(tmp_path: Path) -> None:
     arrays = {"a": np.arange(6.0).reshape(2, 3), "b.c": np.array(7), "d": np.array([True, False])}
-    store.write_checkpoint(tmp_path, arrays)
-    back = store.read_checkpoint(tmp_path)
+    store.write_checkpoint(tmp_path, arrays, Config())
+    back = store.read_checkpoint(tmp_path, Config())
     assert back.keys() == arrays.keys()
     assert all(back[k].dtype == v.dtype and (back[k] == v).all() for k, v in arrays.items())
 
 
 def test_a_truncated_checkpoint_is_refused_at_any_length(folder: Path) -> None:
     whole = (folder / store.CHECKPOINT).read_bytes()
+    config = neol.load(folder).config
     lengths = {0, 1, 2, 3, 4, 30, 100, len(whole) - 1, len(whole) - 2, len(whole) - 22, len(whole) - 23}
     for length in sorted(lengths | set(range(0, len(whole), len(whole) // 150))):
         (folder / store.CHECKPOINT).write_bytes(whole[:length])
         with pytest.raises(NeolError, match=r"checkpoint.*\.$"):
-            store.read_checkpoint(folder)
+            store.read_checkpoint(folder, config)
     refused(folder, whole[: len(whole) // 2])
 
 
 def test_a_checkpoint_with_a_flipped_bit_is_refused_or_reads_as_it_was(folder: Path) -> None:
     whole = (folder / store.CHECKPOINT).read_bytes()
-    expected = store.read_checkpoint(folder)
+    config = neol.load(folder).config
+    expected = store.read_checkpoint(folder, config)
     rng = np.random.default_rng(0)
     directory = whole.rindex(b"PK\x01\x02") - 1500  # flips there reach zipfile's own checks
     places = [*rng.integers(len(whole), size=300), *rng.integers(directory, len(whole), size=300)]
@@ -327,7 +329,7 @@ def test_a_checkpoint_with_a_flipped_bit_is_refused_or_reads_as_it_was(folder: P
         damaged[place] ^= 1 << int(rng.integers(8))
         (folder / store.CHECKPOINT).write_bytes(damaged)
         try:
-            arrays = store.read_checkpoint(folder)
+            arrays = store.read_checkpoint(folder, config)
         except NeolError:
             continue
         for name, array in arrays.items():  # a flip in a name loses the array; none may change
@@ -392,7 +394,10 @@ def test_the_checkpoint_of_another_task_is_refused(folder: Path, tmp_path: Path)
 
 def changed(folder: Path, **arrays: Any) -> bytes:
     """The folder's checkpoint with some arrays replaced (None: left out)."""
-    old = {**store.read_checkpoint(folder), "neol_checkpoint": np.array(store.CHECKPOINT_VERSION)}
+    old = {
+        **store.read_checkpoint(folder, neol.load(folder).config),
+        "neol_checkpoint": np.array(store.CHECKPOINT_VERSION),
+    }
     return npz(**{k: v for k, v in {**old, **arrays}.items() if v is not None})
 
 

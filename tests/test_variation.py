@@ -227,7 +227,7 @@ def grown(**flat: Any) -> Line:
 
 def test_elites_are_bit_identical_whatever_the_rates():
     line = grown()
-    every = {name: 1.0 for name in (*STILL, "step_size_adaptation")}
+    every = dict.fromkeys((*STILL, "step_size_adaptation"), 1.0)
     children = line.breed(range(30), [*range(29, -1, -1)], [True] * 30, **every)
     assert [genes(children, p) for p in range(30)] == [genes(line.genomes, p) for p in range(30)]
 

@@ -108,11 +108,12 @@ def _train(args: argparse.Namespace) -> int:
     settings = {name: getattr(args, name) for name in fields() if name != "task"}
     settings = {name: value for name, value in settings.items() if value is not _UNSET}
     source = {"preset": args.preset, "neat_config": args.neat_config}
+    stored = args.resume and args.out is not None and os.path.exists(args.out / "config.toml")
+    if args.task is None and args.config is None and not stored:
+        raise NeolError(f"train needs a TASK; valid: {', '.join(TASKS)}.")
     if args.out is None:
         planned = configure(args.task, config_file=args.config, **source, **settings)
         args.out = Path("runs") / f"{planned.run.task}-{planned.plasticity.rule}-{planned.run.seed}"
-    elif args.task is None and args.config is None and not (args.resume and (args.out / "config.toml").exists()):
-        raise NeolError(f"train needs a TASK; valid: {', '.join(TASKS)}.")
     from neol.progress import Progress
     from neol.training import train
 
@@ -171,15 +172,12 @@ def _network(path: Path) -> Any:
     """The champion of a run's folder, or of a network file."""
     if path.is_dir():
         return neol.load(path).champion
-    if not path.exists():
-        raise NeolError(f"'{path}' does not exist; name a run's folder or a champion.json.")
     return neol.PlasticNetwork.from_json(path)
 
 
 def _max_steps(args: argparse.Namespace, net: Any) -> int:
-    if args.max_steps < 0:
-        raise NeolError(f"max-steps = {args.max_steps} is not allowed; it must be at least 0.")
-    return args.max_steps or int(net.network.document.get("metadata", {}).get("max_steps", 0))
+    trained = net.network.document["metadata"].get("max_steps", 0)
+    return args.max_steps or (trained if isinstance(trained, int) else 0)
 
 
 def _evaluate(args: argparse.Namespace) -> int:
@@ -268,9 +266,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    except MemoryError:
+        print("neol: out of memory; a smaller pop_size needs less.", file=sys.stderr)
+        return EXIT_BAD_INPUT
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as e:
+        where = f" '{e.filename}'" if e.filename else ""
+        print(f"neol: cannot read or write{where}: {e.strerror}.", file=sys.stderr)
+        return EXIT_BAD_INPUT
 
 
 if __name__ == "__main__":

@@ -41,8 +41,10 @@ def _range(low: float, high: float = math.inf, *, open_low: bool = False) -> Any
 
 
 _PROBABILITY = _range(0.0, 1.0)
-_POSITIVE = _range(1)
-_NON_NEGATIVE = _range(0)
+_COUNT = _range(1, 2**31 - 1)
+_COUNT_OR_NONE = _range(0, 2**31 - 1)
+_SPREAD = _range(0.0, 1e6)
+_VALUE = _range(-1e6, 1e6)
 
 
 @dataclass(frozen=True)
@@ -53,17 +55,17 @@ class RunConfig:
     """Task name (`neol tasks` lists them)."""
     seed: int = field(default=0, metadata=_range(0, 2**63 - 1))
     """Seed of everything: the same seed gives the same bits."""
-    generations: int = field(default=40, metadata=_POSITIVE)
+    generations: int = field(default=40, metadata=_COUNT)
     """Stop after this many generations (G)."""
-    max_env_steps: int = field(default=0, metadata=_NON_NEGATIVE)
+    max_env_steps: int = field(default=0, metadata=_range(0, 2**62))
     """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
     fitness_target: float = math.inf
     """Stop when a generation's best fitness reaches this; inf = never."""
-    champion_candidates: int = field(default=10, metadata=_POSITIVE)
+    champion_candidates: int = field(default=10, metadata=_range(1, 10**6))
     """How many genomes are re-evaluated on fresh episodes to choose the champion."""
-    champion_trials: int = field(default=20, metadata=_POSITIVE)
+    champion_trials: int = field(default=20, metadata=_range(1, 10**6))
     """Fresh episodes that each champion candidate is re-evaluated on."""
-    champion_episodes: int = field(default=100, metadata=_range(2))
+    champion_episodes: int = field(default=100, metadata=_range(2, 10**6))
     """Held-out episodes that the chosen champion's return is reported over."""
     tensorboard: bool = False
     """Write TensorBoard event files into the run's folder."""
@@ -73,17 +75,17 @@ class RunConfig:
 class RolloutConfig:
     """How one genome is evaluated."""
 
-    episodes: int = field(default=3, metadata=_POSITIVE)
+    episodes: int = field(default=3, metadata=_range(1, 10**6))
     """Episodes per genome (N); fitness is the mean of their returns."""
-    max_steps: int = field(default=0, metadata=_NON_NEGATIVE)
+    max_steps: int = field(default=0, metadata=_COUNT_OR_NONE)
     """Longest episode (T_max); 0 = the task's own."""
     common_random_numbers: bool = True
     """All genomes of a generation meet the same episode seeds (fresh ones every generation)."""
-    fitness_offset: float = 0.0
+    fitness_offset: float = field(default=0.0, metadata=_VALUE)
     """Added to the fitness for every step survived (training only; < 0 makes standing still expensive)."""
-    threads: int = field(default=0, metadata=_NON_NEGATIVE)
+    threads: int = field(default=0, metadata=_range(0, 1024))
     """Simulator threads; 0 = one per core. Never changes results."""
-    window: int = field(default=0, metadata=_NON_NEGATIVE)
+    window: int = field(default=0, metadata=_COUNT_OR_NONE)
     """Episodes in flight at once in each thread (W); 0 = chosen for the task. Never changes results."""
 
 
@@ -117,20 +119,20 @@ class PlasticityConfig:
 class NeatConfig:
     """The outer loop: NEAT, by neat-python's names where it has them."""
 
-    pop_size: int = field(default=100, metadata=_range(2))
+    pop_size: int = field(default=100, metadata=_range(2, 1_000_000))
     """Population size (P)."""
     # -- species
-    compatibility_threshold: float = field(default=3.0, metadata=_range(0.0, open_low=True))
+    compatibility_threshold: float = field(default=3.0, metadata=_range(0.0, 1e6, open_low=True))
     """Genomes nearer than this to a representative share its species (delta_t)."""
-    compatibility_disjoint_coefficient: float = field(default=1.0, metadata=_NON_NEGATIVE)
+    compatibility_disjoint_coefficient: float = field(default=1.0, metadata=_SPREAD)
     """Weight of excess and disjoint genes in the distance (c1)."""
-    compatibility_weight_coefficient: float = field(default=0.5, metadata=_NON_NEGATIVE)
+    compatibility_weight_coefficient: float = field(default=0.5, metadata=_SPREAD)
     """Weight of the mean weight difference of matching genes in the distance (c3)."""
     compatibility_normalizer: str = field(default="larger", metadata=_choice("larger", "matching"))
     """N of the distance: genes of the larger genome (Stanley, neat-python) or matching genes (paper)."""
-    max_stagnation: int = field(default=20, metadata=_POSITIVE)
+    max_stagnation: int = field(default=20, metadata=_COUNT)
     """Generations without progress after which a species is removed."""
-    species_elitism: int = field(default=2, metadata=_NON_NEGATIVE)
+    species_elitism: int = field(default=2, metadata=_COUNT_OR_NONE)
     """Best species that are never removed for stagnation."""
     species_fitness_func: str = field(default="max", metadata=_choice("max", "mean", "median", "min"))
     """A species' fitness for stagnation, from its members'."""
@@ -139,18 +141,18 @@ class NeatConfig:
     # -- selection
     sharing: str = field(default="normalized", metadata=_choice("normalized", "canonical", "paper"))
     """Fitness sharing and spawn: normalized (neat-python), canonical (Stanley 2002), paper (appendix)."""
-    elitism: int = field(default=2, metadata=_NON_NEGATIVE)
+    elitism: int = field(default=2, metadata=_COUNT_OR_NONE)
     """Best members of every species copied unchanged (E)."""
     survival_threshold: float = field(default=0.2, metadata=_PROBABILITY)
     """Fraction of a species that may be parents (rho)."""
-    min_species_size: int = field(default=2, metadata=_POSITIVE)
+    min_species_size: int = field(default=2, metadata=_COUNT)
     """Least number of genomes that a surviving species is given."""
     crossover_prob: float = field(default=1.0, metadata=_PROBABILITY)
     """Probability that a child has two parents (p_c)."""
     # -- structure
     feed_forward: bool = True
     """No cycles; false: a node reads last step's value along a backward edge."""
-    num_hidden: int = field(default=0, metadata=_NON_NEGATIVE)
+    num_hidden: int = field(default=0, metadata=_range(0, 10_000))
     """Hidden nodes of the first population."""
     initial_connection: str = field(default="full_direct", metadata=_choice(*INITIAL_CONNECTIONS))
     """Connections of the first population."""
@@ -171,21 +173,21 @@ class NeatConfig:
     # -- weights
     weight_mutation: str = "config"
     """WM_MODE: config (weight_mutate_rate), off, or a probability P that a child's weights are mutated at all."""
-    weight_init_mean: float = 0.0
+    weight_init_mean: float = field(default=0.0, metadata=_VALUE)
     """Mean of a new weight."""
-    weight_init_stdev: float = field(default=1.0, metadata=_NON_NEGATIVE)
+    weight_init_stdev: float = field(default=1.0, metadata=_SPREAD)
     """Standard deviation of a new weight."""
     weight_init_type: str = field(default="gaussian", metadata=_choice(*INIT_TYPES))
     """Distribution of a new weight; uniform = mean +- 2 SD."""
     weight_mutate_rate: float = field(default=0.5, metadata=_PROBABILITY)
     """Probability per weight of a Gaussian step."""
-    weight_mutate_power: float = field(default=0.3, metadata=_NON_NEGATIVE)
+    weight_mutate_power: float = field(default=0.3, metadata=_SPREAD)
     """Standard deviation of that step."""
     weight_replace_rate: float = field(default=0.02, metadata=_PROBABILITY)
     """Probability per weight of a fresh value instead."""
-    weight_min_value: float = -30.0
+    weight_min_value: float = field(default=-30.0, metadata=_VALUE)
     """Smallest weight gene."""
-    weight_max_value: float = 30.0
+    weight_max_value: float = field(default=30.0, metadata=_VALUE)
     """Largest weight gene."""
     step_size_adaptation: float = field(default=0.0, metadata=_range(0.0, 10.0))
     """Self-adaptation of mutation powers: each child's step-size gene is multiplied by exp(this N(0,1)); 0 = fixed."""
@@ -198,37 +200,37 @@ class NeatConfig:
     enabled_rate_to_false_add: float = field(default=0.0, metadata=_PROBABILITY)
     """Added to that probability where the connection is enabled."""
     # -- nodes
-    bias_init_mean: float = 0.0
+    bias_init_mean: float = field(default=0.0, metadata=_VALUE)
     """Mean of a new bias."""
-    bias_init_stdev: float = field(default=1.0, metadata=_NON_NEGATIVE)
+    bias_init_stdev: float = field(default=1.0, metadata=_SPREAD)
     """Standard deviation of a new bias."""
     bias_init_type: str = field(default="gaussian", metadata=_choice(*INIT_TYPES))
     """Distribution of a new bias."""
     bias_mutate_rate: float = field(default=0.3, metadata=_PROBABILITY)
     """Probability per node of a Gaussian step of its bias."""
-    bias_mutate_power: float = field(default=0.3, metadata=_NON_NEGATIVE)
+    bias_mutate_power: float = field(default=0.3, metadata=_SPREAD)
     """Standard deviation of that step."""
     bias_replace_rate: float = field(default=0.02, metadata=_PROBABILITY)
     """Probability per node of a fresh bias instead."""
-    bias_min_value: float = -30.0
+    bias_min_value: float = field(default=-30.0, metadata=_VALUE)
     """Smallest bias."""
-    bias_max_value: float = 30.0
+    bias_max_value: float = field(default=30.0, metadata=_VALUE)
     """Largest bias."""
-    response_init_mean: float = 1.0
+    response_init_mean: float = field(default=1.0, metadata=_VALUE)
     """Mean of a new response (the factor on a node's aggregated input)."""
-    response_init_stdev: float = field(default=0.0, metadata=_NON_NEGATIVE)
+    response_init_stdev: float = field(default=0.0, metadata=_SPREAD)
     """Standard deviation of a new response."""
     response_init_type: str = field(default="gaussian", metadata=_choice(*INIT_TYPES))
     """Distribution of a new response."""
     response_mutate_rate: float = field(default=0.0, metadata=_PROBABILITY)
     """Probability per node of a Gaussian step of its response."""
-    response_mutate_power: float = field(default=0.0, metadata=_NON_NEGATIVE)
+    response_mutate_power: float = field(default=0.0, metadata=_SPREAD)
     """Standard deviation of that step."""
     response_replace_rate: float = field(default=0.0, metadata=_PROBABILITY)
     """Probability per node of a fresh response instead."""
-    response_min_value: float = -30.0
+    response_min_value: float = field(default=-30.0, metadata=_VALUE)
     """Smallest response."""
-    response_max_value: float = 30.0
+    response_max_value: float = field(default=30.0, metadata=_VALUE)
     """Largest response."""
     activation_default: str = field(default="clamped", metadata=_choice(*ACTIVATIONS, "random"))
     """Activation of a new node; random = drawn from activation_options."""
@@ -380,8 +382,9 @@ def _check_range(name: str, value: float, low: float, high: float, open_low: boo
     ok = (low < value if open_low else low <= value) and value <= high  # False for nan
     if ok:
         return
-    above = f"{'above' if open_low else 'at least'} {low:g}"
-    allowed = above if math.isinf(high) else f"{above} and at most {high:g}"
+    above = f"{'above' if open_low else 'at least'} {low:,g}"
+    shown = f"{high:,}" if isinstance(high, int) else f"{high:g}"
+    allowed = above if math.isinf(high) else f"{above} and at most {shown}"
     raise NeolError(f"{name} = {value} is not allowed; it must be {allowed}.")
 
 
@@ -417,7 +420,7 @@ def parse_toml(text: str, source: str = "config") -> dict[str, Any]:
     """Flat names and values of a TOML configuration; unknown tables or keys are errors."""
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as e:
+    except (tomllib.TOMLDecodeError, RecursionError) as e:
         raise NeolError(f"{source} is not valid TOML: {e}.") from None
     flat: dict[str, Any] = {}
     sections = [f.name for f in dataclasses.fields(Config)]

@@ -5,7 +5,10 @@ from difflib import get_close_matches
 
 
 class NeolError(ValueError):
-    """Something the user can mend. Its text is one sentence: the field, the value, what is allowed."""
+    """Something the user can mend. Its text is one sentence, on one line: the field, the value, what is allowed."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(" ".join(sentence.splitlines()))
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

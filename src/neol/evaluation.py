@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neol import seeding
+from neol.config import check_value
 from neol.errors import NeolError
 from neol.network import PlasticNetwork
 from neol.plasticity import plasticity
@@ -74,10 +75,8 @@ def evaluate(
     threads: int = 0,
 ) -> Evaluation:
     """Play fresh episodes of a task (its name or Gymnasium id; the network's own if not given)."""
-    if episodes < 1:
-        raise NeolError(f"episodes = {episodes} is not allowed; it must be at least 1.")
-    if seed < 0:
-        raise NeolError(f"seed = {seed} is not allowed; it must be at least 0.")
+    for name, value in (("episodes", episodes), ("seed", seed), ("threads", threads), ("max_steps", max_steps)):
+        check_value(name, value)
     net = network if isinstance(network, PlasticNetwork) else PlasticNetwork.from_json(network)
     found = fitting_task(net, task)
     engine = EnvPoolEngine(found, max_steps or found.max_steps, threads)
@@ -114,6 +113,8 @@ def replay(
     """Film one life into .mp4 or .gif; return the file and the life's return."""
     from neol.video import render_frames, write_video
 
+    for name, value in (("seed", seed), ("max_steps", max_steps)):
+        check_value(name, value)
     task = fitting_task(net)
     player = _Player(net if plasticity else PlasticNetwork(net.network, dataclasses.replace(net.settings, rule="none")))
     frames: Iterator[np.ndarray] = render_frames(task.id, player, seed, max_steps or task.max_steps, task.film_every)

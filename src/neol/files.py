@@ -25,6 +25,11 @@ def replacing(path: Path) -> Iterator[Path]:
             part.unlink(missing_ok=True)
 
 
+def is_part(path: Path) -> bool:
+    """Whether it is the temporary of a write that was killed."""
+    return path.name.startswith(".") and path.stem.endswith(".part")
+
+
 def write_atomic(path: Path, content: str | bytes | Callable[[IO[bytes]], None]) -> None:
     """Replace `path` with the content (or what a function writes), all or nothing, safe on the disk."""
     with replacing(path) as part, open(part, "wb") as f:

@@ -91,14 +91,18 @@ def read_document(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[d
         return dict(source), "network"
     name = f"'{source}'"
     try:
-        document = json.loads(Path(source).read_text(encoding="utf-8"))
+        document = json.loads(Path(source).read_text(encoding="utf-8"), parse_constant=_no_constant)
     except OSError as e:
         raise NeolError(f"cannot read {name}: {e.strerror}.") from None
-    except (UnicodeDecodeError, ValueError, RecursionError) as e:
-        raise NeolError(f"{name} is not a network file: {str(e).splitlines()[0]}.") from None
+    except (ValueError, RecursionError) as e:
+        raise NeolError(f"{name} is not a network file: {e}.") from None
     if not isinstance(document, dict):
         raise NeolError(f"{name} is not a network file: it must hold a JSON object.")
     return document, name
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
 
 
 def parse(source: str | os.PathLike[str] | Mapping[str, Any]) -> Network:
@@ -117,6 +121,8 @@ def _parse(document: dict[str, Any], name: str) -> Network:
         raise NeolError(f"{name} has format_version {version!r}; it must be '{FORMAT_VERSION}'.")
     if kind not in ("feedforward", "recurrent"):
         raise NeolError(f"{name} has network_type {kind!r}; it must be feedforward or recurrent.")
+    if not isinstance(document.setdefault("metadata", {}), dict):
+        raise NeolError(f"{name} has metadata that is not a JSON object.")
     inputs, outputs = (_ids(document["topology"], key, name) for key in ("input_keys", "output_keys"))
     nodes = {_integer(n["id"], "node id", name): n for n in document["nodes"] if n["type"] != "input"}
     missing = [o for o in outputs if o not in nodes]

@@ -33,7 +33,8 @@ class PlasticNetwork:
     def __init__(self, network: netjson.Network, settings: PlasticityConfig = PLAIN) -> None:
         self.network, self.settings = network, settings
         self._plastic = plasticity(settings)
-        self._actions = _action_map(network.document.get("interface"))
+        self.interface = _interface(network)
+        self._actions = _action_map(self.interface.get("action"), network.outputs)
         self._slots = new_slots(network.phenotype, 1)
         self._outputs = np.zeros(network.outputs)
         self.reset()
@@ -84,11 +85,6 @@ class PlasticNetwork:
         """The plastic weights of now, by (from id, to id)."""
         edges = zip(self.network.phenotype.gene, self._weights(), strict=True)
         return {self.network.pairs[gene]: float(w) for gene, w in edges}
-
-    @property
-    def interface(self) -> dict[str, Any]:
-        """Names of inputs and outputs, task and action bounds, where the file has them."""
-        return self.network.document.get("interface", {})
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
@@ -159,17 +155,33 @@ def interface(task: Task) -> dict[str, Any]:
     return {"task": task.name, "env_id": task.id, **names, "action": action}
 
 
-def _action_map(interface: Any) -> ActionMap | None:
-    if interface is None:
+def _interface(network: netjson.Network) -> dict[str, Any]:
+    """The checked `interface` object of a network file; {} where it has none."""
+    found = network.document.get("interface", {})
+    if not isinstance(found, Mapping):
+        raise NeolError("the network's interface is not a JSON object.")
+    for key in ("inputs", "outputs"):
+        names = found.get(key, [])
+        if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+            raise NeolError(f"the network's interface has {key} = {names!r}; it must be a list of names.")
+    return dict(found)
+
+
+def _action_map(action: Any, outputs: int) -> ActionMap | None:
+    if action is None:
         return None
+    kinds = {v: k for k, v in _KINDS.items()}
+    if not isinstance(action, Mapping) or action.get("kind") not in list(kinds):
+        raise NeolError(f"the network's interface has action = {action!r}; its kind must be argmax or bounded.")
+    if kinds[action["kind"]] == ARGMAX:
+        return ActionMap(ARGMAX, np.zeros(1), np.zeros(1))
     try:
-        action = interface["action"]
-        kind = {v: k for k, v in _KINDS.items()}[action["kind"]]
-        low, high = (np.array(action.get(k, [0.0]), np.float64) for k in ("low", "high"))
-        if low.ndim != 1 or low.shape != high.shape:
-            raise ValueError
-    except (KeyError, TypeError, ValueError, AttributeError):
+        low, high = (np.array(action[k], np.float64) for k in ("low", "high"))
+        fits = low.shape == high.shape == (outputs,) and bool(np.isfinite([low, high]).all())
+    except (KeyError, TypeError, ValueError):
+        fits = False
+    if not fits:
         raise NeolError(
-            "the network's interface has no usable action: kind argmax, or bounded with low and high."
-        ) from None
-    return ActionMap(kind, low, high)
+            f"the network's interface must have {outputs} finite bounds low and high, one per output."
+        )
+    return ActionMap(BOUNDED, low, high)

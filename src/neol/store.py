@@ -7,11 +7,11 @@ the history included; the other files are made from it again at a resume. No pic
 from __future__ import annotations
 
 import csv
+import hashlib
 import importlib.metadata
 import io
 import json
 import platform
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import numpy as np
 
 from neol.config import Config, fields
 from neol.errors import NeolError
-from neol.files import write_atomic
+from neol.files import is_part, write_atomic
 
 CHECKPOINT_VERSION = 1
 CONFIG, HISTORY, TIMING = "config.toml", "history.csv", "timing.csv"
@@ -37,6 +37,13 @@ def open_folder(path: Path, config: Config, resume: bool, said: Mapping[str, Any
 
     `said`: the settings that the user named; at a resume the stored ones hold otherwise.
     """
+    try:
+        return _open_folder(path, config, resume, said)
+    except OSError as e:
+        raise NeolError(f"cannot use '{path}' as a run's folder: {e.strerror}.") from None
+
+
+def _open_folder(path: Path, config: Config, resume: bool, said: Mapping[str, Any]) -> tuple[Config, bool]:
     if (path / CONFIG).exists():
         if not resume:
             raise NeolError(f"'{path}' holds another run; give --resume to go on with it, or another --out.")
@@ -50,12 +57,9 @@ def open_folder(path: Path, config: Config, resume: bool, said: Mapping[str, Any
                 f"{name} = {new[name]} is not allowed with --resume; '{path}' was run with {name} = {old[name]}."
             )
         return now, (path / CHECKPOINT).exists()
-    try:
-        if path.is_dir() and any(path.iterdir()):
-            raise NeolError(f"'{path}' is not empty and holds no run; give another --out.")
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise NeolError(f"cannot write to '{path}': {e.strerror}.") from None
+    if path.is_dir() and any(not is_part(f) for f in path.iterdir()):
+        raise NeolError(f"'{path}' is not empty and holds no run; give another --out.")
+    path.mkdir(parents=True, exist_ok=True)
     write_atomic(path / CONFIG, config.to_toml())
     return config, False
 
@@ -70,26 +74,42 @@ def read_config(path: Path) -> Config:
         raise NeolError(f"'{path / CONFIG}' is not UTF-8 text.") from None
 
 
-def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray], config: Config) -> None:
     """Replace the checkpoint with these named arrays."""
-    named = {"neol_checkpoint": np.array(CHECKPOINT_VERSION), **arrays}
+    named = {_VERSION: np.array(CHECKPOINT_VERSION), **arrays, _DIGEST: _digest(arrays, config)}
     write_atomic(path / CHECKPOINT, lambda f: np.savez(f, **named))  # type: ignore[arg-type]
 
 
-def read_checkpoint(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of the checkpoint, or a NeolError where it is not one of ours."""
+def read_checkpoint(path: Path, config: Config) -> dict[str, np.ndarray]:
+    """The arrays of the checkpoint of this very run, or a NeolError: kernels trust what comes out of here."""
     file = path / CHECKPOINT
     try:
         with np.load(file, allow_pickle=False) as data:
             arrays = {k: data[k] for k in data.files}
     except OSError as e:
         raise NeolError(f"cannot read '{file}': {e.strerror or 'not a checkpoint'}.") from None
-    except (ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile) as e:
-        raise NeolError(f"'{file}' is damaged or not a checkpoint: {str(e).splitlines()[0]}.") from None
-    version = arrays.pop("neol_checkpoint", None)
-    if version is None or version.shape != () or int(version) != CHECKPOINT_VERSION:
+    except Exception as e:  # zip, header and memory errors of whatever bytes are in the file
+        raise NeolError(f"'{file}' is damaged or not a checkpoint: {e}.") from None
+    version, digest = arrays.pop(_VERSION, None), arrays.pop(_DIGEST, None)
+    if not np.array_equal(version, CHECKPOINT_VERSION) or digest is None:
         raise NeolError(f"'{file}' is not a NEOL checkpoint of version {CHECKPOINT_VERSION}.")
+    if not np.array_equal(digest, _digest(arrays, config)):
+        raise NeolError(f"'{file}' is damaged, or the checkpoint of another run.")
     return arrays
+
+
+_VERSION, _DIGEST = "neol_checkpoint", "neol_digest"
+
+
+def _digest(arrays: Mapping[str, np.ndarray], config: Config) -> np.ndarray:
+    """A fingerprint u1 (32,) of the arrays and of the settings that they depend on."""
+    settings = {k: v for k, v in config.flat().items() if k not in MAY_CHANGE}
+    digest = hashlib.sha256(repr(settings).encode())
+    for name, array in sorted(arrays.items()):
+        array = np.asarray(array)
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return np.frombuffer(digest.digest(), np.uint8)
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[float]]) -> None:
@@ -111,12 +131,11 @@ def read_table(path: Path) -> dict[str, np.ndarray]:
         with open(path, newline="", encoding="utf-8") as f:
             header, *rows = list(csv.reader(f))
         columns = list(zip(*rows, strict=True)) or [()] * len(header)
-        values = [_column(c) for c in columns]
+        return dict(zip(header, [_column(c) for c in columns], strict=True))
     except OSError as e:
         raise NeolError(f"cannot read '{path}': {e.strerror}.") from None
-    except ValueError as e:
+    except (ValueError, csv.Error) as e:
         raise NeolError(f"'{path}' is not a table of numbers: {e}.") from None
-    return dict(zip(header, values, strict=True))
 
 
 def _column(texts: Sequence[str]) -> np.ndarray:
@@ -130,11 +149,14 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8"))
     except OSError as e:
         raise NeolError(f"cannot read '{path}': {e.strerror}.") from None
-    except ValueError as e:
-        raise NeolError(f"'{path}' is not JSON: {str(e).splitlines()[0]}.") from None
+    except (ValueError, RecursionError) as e:
+        raise NeolError(f"'{path}' is not JSON: {e}.") from None
+    if not isinstance(value, dict):
+        raise NeolError(f"'{path}' must hold a JSON object.")
+    return value
 
 
 def versions() -> dict[str, str]:

@@ -130,7 +130,7 @@ class Trainer:
             arrays |= {f"archive.{k}": v for k, v in archive._asdict().items()}
             arrays |= {f"finalists.{k}": v for k, v in self.finalists._asdict().items()}
             arrays |= {"history": np.array(self.history), "timing": np.array(self.timing)}
-            store.write_checkpoint(self.folder, arrays)
+            store.write_checkpoint(self.folder, arrays, self.config)
             self.write_tables()
         self._saved = time.monotonic()
         self._save_cost = self._saved - started
@@ -144,18 +144,15 @@ class Trainer:
 
     def load(self) -> None:
         """Go on from the folder's checkpoint."""
-        arrays = store.read_checkpoint(self.folder)
+        arrays = store.read_checkpoint(self.folder, self.config)
 
         def part(name: str) -> dict[str, np.ndarray]:
             return {k[len(name) + 1 :]: v for k, v in arrays.items() if k.startswith(f"{name}.")}
 
-        try:
-            self.outer.restore(part("outer"))
-            archive = Genomes(**part("archive"))
-            self.finalists = Genomes(**part("finalists"))
-            self.history, self.timing = arrays["history"].tolist(), arrays["timing"].tolist()
-        except (KeyError, TypeError, ValueError) as e:
-            raise store.NeolError(f"'{self.folder / store.CHECKPOINT}' is not a checkpoint of this run: {e}.") from None
+        self.outer.restore(part("outer"))
+        archive = Genomes(**part("archive"))
+        self.finalists = Genomes(**part("finalists"))
+        self.history, self.timing = arrays["history"].tolist(), arrays["timing"].tolist()
         self.archive = [take(archive, [i]) for i in range(len(archive.n_nodes))]
         self.write_tables()
 
@@ -201,12 +198,11 @@ def train(
         said = wanted.flat()
     folder = Path(out)
     final, started_before = store.open_folder(folder, wanted, resume, said)
-    if final != wanted or started_before:
-        store.write_atomic(folder / store.CONFIG, final.to_toml())
     with announce_compilation(show.say_once):
         trainer = Trainer(final, folder)
     if started_before:
         trainer.load()
+        store.write_atomic(folder / store.CONFIG, final.to_toml())  # a resume may have changed the budget
         show.say(f"Going on after generation {trainer.outer.generation - 1} of '{folder}'.")
     events = EventWriter(folder) if final.run.tensorboard else None
     try:
