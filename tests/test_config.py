@@ -72,7 +72,8 @@ def belongs_together(flat: dict[str, Any]) -> dict[str, Any]:
     for gene in ("activation", "aggregation"):
         if out[f"{gene}_default"] != "random":
             out[f"{gene}_options"] = (*out[f"{gene}_options"], out[f"{gene}_default"])
-    out["pop_size"] = max(out["pop_size"], 2 * out["elitism"], 2 * out["min_species_size"])
+    for least in ("elitism", "min_species_size"):
+        out[least] = min(out[least], out["pop_size"] // 2)
     return out
 
 
@@ -498,13 +499,16 @@ def test_a_damaged_file_gives_a_valid_config_or_a_sentence(text, place, insert):
     assert is_valid(config)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: tomllib raises more than TOMLDecodeError, and numbers may be too long to print"
-)
+TOO_LONG = pytest.mark.xfail(strict=True, reason="bug: Python neither reads nor prints integers of 4300 digits")
+
+
 @pytest.mark.parametrize(
     "text",
-    ["[neat]\nactivation_options = " + "[" * 20_000, "[run]\nseed = " + "1" * 5000, "[run]\nseed = 0x" + "f" * 5000],
-    ids=["nested too deep", "5000 digits", "5000 hexadecimal digits"],
+    [
+        pytest.param("[neat]\nactivation_options = " + "[" * 20_000, id="nested too deep"),
+        pytest.param("[run]\nseed = " + "1" * 5000, id="5000 digits", marks=TOO_LONG),
+        pytest.param("[run]\nseed = 0x" + "f" * 5000, id="5000 hexadecimal digits", marks=TOO_LONG),
+    ],
 )
 def test_monstrous_toml_is_a_sentence(text):
     with pytest.raises(NeolError):

@@ -168,7 +168,7 @@ def test_without_elitism_nothing_is_copied():
 @pytest.mark.parametrize(("survival", "size"), [(0.0, 2), (0.01, 2), (0.06, 3), (0.11, 5), (0.15, 6)])
 def test_parents_are_the_top_fraction_of_a_species_rounded_up_and_two_at_least(survival, size):
     config = neat_config(pop_size=40, elitism=0, crossover_prob=0.0, survival_threshold=survival,
-                         compatibility_threshold=1e9, **STILL)  # fmt: skip
+                         compatibility_threshold=1e6, **STILL)  # fmt: skip
     neat = Neat(config, 3, 2, 0)
     before, fitness = all_genes(neat), random_fitness(neat)
     neat.tell(fitness)
@@ -177,7 +177,7 @@ def test_parents_are_the_top_fraction_of_a_species_rounded_up_and_two_at_least(s
 
 
 def test_a_crossover_childs_structure_is_the_fitter_parents():
-    config = neat_config(pop_size=400, elitism=0, survival_threshold=1.0, compatibility_threshold=1e9, **STILL)
+    config = neat_config(pop_size=400, elitism=0, survival_threshold=1.0, compatibility_threshold=1e6, **STILL)
     neat = Neat(config, 3, 2, 0)
     neat.genomes.n_conns[::2] = 3  # half of them have fewer genes ...
     for f in CONN_FIELDS:
@@ -219,7 +219,7 @@ def test_without_adapted_weights_the_genomes_own_are_inherited():
 
 
 def test_when_every_species_has_died_a_new_random_population_starts():
-    config = neat_config(pop_size=20, max_stagnation=3, species_elitism=0, compatibility_threshold=1e9)
+    config = neat_config(pop_size=20, max_stagnation=3, species_elitism=0, compatibility_threshold=1e6)
     neat = Neat(config, 3, 2, 0)
     start, sizes = set(all_genes(neat)), []
     for generation in range(9):
@@ -234,7 +234,7 @@ def test_when_every_species_has_died_a_new_random_population_starts():
 
 
 def test_two_extinctions_start_two_different_populations():
-    config = neat_config(pop_size=20, max_stagnation=1, species_elitism=0, compatibility_threshold=1e9, elitism=0)
+    config = neat_config(pop_size=20, max_stagnation=1, species_elitism=0, compatibility_threshold=1e6, elitism=0)
     neat, seen = Neat(config, 3, 2, 0), []
     for _ in range(6):
         neat.tell(np.zeros(20))
@@ -244,7 +244,7 @@ def test_two_extinctions_start_two_different_populations():
 
 def test_extinction_is_a_sentence_where_the_reset_is_not_wanted():
     config = neat_config(pop_size=20, max_stagnation=3, species_elitism=0, reset_on_extinction=False,
-                         compatibility_threshold=1e9)  # fmt: skip
+                         compatibility_threshold=1e6)  # fmt: skip
     neat = Neat(config, 3, 2, 0)
     for _ in range(3):
         neat.tell(np.zeros(20))
@@ -297,7 +297,7 @@ def test_a_run_restored_in_memory_goes_on_bit_for_bit():
 
 
 def test_a_run_restored_over_an_extinction_goes_on_bit_for_bit():
-    config = neat_config(pop_size=20, max_stagnation=3, species_elitism=0, compatibility_threshold=1e9)
+    config = neat_config(pop_size=20, max_stagnation=3, species_elitism=0, compatibility_threshold=1e6)
     neat, restored = Neat(config, 3, 2, 0), Neat(config, 3, 2, 0)
     for _ in range(6):
         neat.tell(np.zeros(20))
