@@ -19,7 +19,7 @@ train: setup
 	$(BIN)/neol train lunarlander --out runs/lander --resume --film $(ARGS)
 
 test: setup
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 check: setup
 	$(BIN)/ruff format --check src tests benchmarks examples

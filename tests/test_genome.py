@@ -219,9 +219,6 @@ def test_uniform_genes_stay_uniform_within_tighter_limits(gene):
     assert abs(x.mean() + 0.25) < 4 * np.sqrt(1.5**2 / 12 / len(x))
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: mean +- 2 SD outside the limits gives values outside (so does neat-python)"
-)
 def test_uniform_genes_never_leave_their_limits():
     x = drawn("weight", init_mean=100.0, init_stdev=1.0, init_type="uniform")
     assert x.min() >= -30.0 and x.max() <= 30.0

@@ -313,7 +313,6 @@ def test_a_state_is_arrays_without_objects():
         assert isinstance(array, np.ndarray) and array.dtype.kind in "bif", name
 
 
-@pytest.mark.xfail(strict=True, reason="bug: state() shares the innovation table, which the next tell() writes into")
 def test_a_state_is_not_changed_by_what_happens_later():
     neat = advance(Neat(neat_config(**WILD), 3, 2, 5), 6)
     state = neat.state()
@@ -323,7 +322,6 @@ def test_a_state_is_not_changed_by_what_happens_later():
         assert all(np.array_equal(state[k], before[k]) for k in state)
 
 
-@pytest.mark.xfail(strict=True, reason="bug: restore() shares the innovation table with the state and so between runs")
 def test_two_runs_restored_from_one_state_do_not_disturb_each_other():
     state = advance(Neat(neat_config(**WILD), 3, 2, 5), 6).state()
     a, b, alone = (Neat(neat_config(**WILD), 3, 2, 5) for _ in range(3))

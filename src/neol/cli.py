@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -123,7 +124,8 @@ def _train(args: argparse.Namespace) -> int:
             args.task, out=args.out, resume=args.resume, progress=progress, config=args.config, **source, **settings
         )
     except KeyboardInterrupt:
-        progress.say(f"Interrupted; saved. Go on with: neol train --out {args.out} --resume")
+        out = shlex.quote(str(args.out))
+        print(f"Interrupted; saved. Go on with: neol train --out {out} --resume", file=sys.stderr)
         return EXIT_INTERRUPTED
     pictures = _pictures(run) if args.film else {}
     if args.json:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import json
 import math
 import tomllib
 from collections.abc import Mapping
@@ -122,7 +123,7 @@ class NeatConfig:
     pop_size: int = field(default=100, metadata=_range(2, 1_000_000))
     """Population size (P)."""
     # -- species
-    compatibility_threshold: float = field(default=3.0, metadata=_range(0.0, 1e6, open_low=True))
+    compatibility_threshold: float = field(default=3.0, metadata=_range(0.0, open_low=True))
     """Genomes nearer than this to a representative share its species (delta_t)."""
     compatibility_disjoint_coefficient: float = field(default=1.0, metadata=_SPREAD)
     """Weight of excess and disjoint genes in the distance (c1)."""
@@ -141,11 +142,11 @@ class NeatConfig:
     # -- selection
     sharing: str = field(default="normalized", metadata=_choice("normalized", "canonical", "paper"))
     """Fitness sharing and spawn: normalized (neat-python), canonical (Stanley 2002), paper (appendix)."""
-    elitism: int = field(default=2, metadata=_COUNT_OR_NONE)
+    elitism: int = field(default=2, metadata=_range(0, 500_000))
     """Best members of every species copied unchanged (E)."""
     survival_threshold: float = field(default=0.2, metadata=_PROBABILITY)
     """Fraction of a species that may be parents (rho)."""
-    min_species_size: int = field(default=2, metadata=_COUNT)
+    min_species_size: int = field(default=2, metadata=_range(1, 500_000))
     """Least number of genomes that a surviving species is given."""
     crossover_prob: float = field(default=1.0, metadata=_PROBABILITY)
     """Probability that a child has two parents (p_c)."""
@@ -172,7 +173,7 @@ class NeatConfig:
     """Adding to a full or empty genome falls back to another addition; default = single_structural_mutation."""
     # -- weights
     weight_mutation: str = "config"
-    """WM_MODE: config (weight_mutate_rate), off, or a probability P that a child's weights are mutated at all."""
+    """WM_MODE: config (the rates below), off, or the probability P that a weight changes (in the rates' proportion)."""
     weight_init_mean: float = field(default=0.0, metadata=_VALUE)
     """Mean of a new weight."""
     weight_init_stdev: float = field(default=1.0, metadata=_SPREAD)
@@ -366,7 +367,7 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
         if kind is str:
             if not isinstance(value, str | int | float) or isinstance(value, bool):
                 raise ValueError
-            return str(value)
+            return str(value).strip()
         items = value.replace(",", " ").split() if isinstance(value, str) else list(value)
         if not items or not all(isinstance(i, str) for i in items):
             raise ValueError
@@ -420,7 +421,7 @@ def parse_toml(text: str, source: str = "config") -> dict[str, Any]:
     """Flat names and values of a TOML configuration; unknown tables or keys are errors."""
     try:
         tables = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as e:
+    except (ValueError, RecursionError) as e:
         raise NeolError(f"{source} is not valid TOML: {e}.") from None
     flat: dict[str, Any] = {}
     sections = [f.name for f in dataclasses.fields(Config)]
@@ -439,8 +440,7 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, tuple):
         return "[" + ", ".join(_toml(v) for v in value) + "]"
     return repr(value)

@@ -14,6 +14,9 @@ from neol.errors import NeolError
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary name beside `path`, which takes its place at the end of the block; interrupted, it leaves nothing."""
+    path = Path(os.path.realpath(path))  # a link stays a link
+    if path.exists() and not path.is_file():
+        raise NeolError(f"cannot write '{path}': it is not a regular file.")
     part = path.with_name(f".{path.stem}.part{path.suffix}")
     try:
         yield part

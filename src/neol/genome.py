@@ -115,9 +115,10 @@ def draw_value(rng, init, gene):
     low, high = init.low[gene], init.high[gene]
     mean, stdev = init.mean[gene], init.stdev[gene]
     if init.uniform[gene]:  # neat-python: mean +- 2 SD
-        low, high = max(low, mean - 2.0 * stdev), min(high, mean + 2.0 * stdev)
-        return low + (high - low) * seeding.uniform(rng)
-    return min(max(mean + stdev * seeding.normal(rng), low), high)
+        value = mean + 2.0 * stdev * (2.0 * seeding.uniform(rng) - 1.0)
+    else:
+        value = mean + stdev * seeding.normal(rng)
+    return min(max(value, low), high)
 
 
 @kernel

@@ -94,9 +94,8 @@ def learn(ph, slots, b, reward, plastic):
             if plastic.trace_decay > 0.0:
                 z += plastic.trace_decay * trace[e - base]
                 trace[e - base] = z
-            change = m * local_trace(plastic.rule, x, y, w, theta, z, plastic.trace_decay)
-            if not math.isnan(change):
-                weight[e - base] = clip(w + change, plastic.weight_limit)
+            moved = w + m * local_trace(plastic.rule, x, y, w, theta, z, plastic.trace_decay)
+            weight[e - base] = clip(w if math.isnan(moved) else moved, plastic.weight_limit)
 
 
 @inlined

@@ -18,6 +18,8 @@ from neol.jit import kernel
 from neol.species import Species, no_species, shares, spawn_counts, speciate, update_stagnation
 from neol.variation import breed
 
+LARGEST = 1e300  # fitness beyond it counts as it, and none at all (nan) as the worst
+
 
 class Neat:
     """OuterInit, OuterSelect (`ask`) and OuterUpdate (`tell`) of the paper's Algorithm 1."""
@@ -34,6 +36,7 @@ class Neat:
 
     def tell(self, fitness: np.ndarray, adapted: np.ndarray | None = None) -> None:
         """Make the next generation. fitness f8 (P,); adapted f8 (P, C): weights to write back (lamarckian)."""
+        fitness = np.nan_to_num(fitness, nan=-LARGEST).clip(-LARGEST, LARGEST)
         genomes = self.genomes if adapted is None else self.genomes._replace(weight=adapted)
         species, alive = update_stagnation(self.config, self.species, fitness, self.generation)
         if not alive.any():
@@ -103,13 +106,14 @@ class Neat:
         arrays |= {f"innovations.{k}": v for k, v in self.innovations._asdict().items()}
         arrays |= {f"representative.{k}": v for k, v in self.species.representative._asdict().items()}
         plain = ("id", "member_of", "best", "improved", "created")
-        return arrays | {f"species.{k}": getattr(self.species, k) for k in plain}
+        arrays |= {f"species.{k}": getattr(self.species, k) for k in plain}
+        return {k: v.copy() for k, v in arrays.items()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Go on from a `state`."""
 
         def part(name: str) -> dict[str, np.ndarray]:
-            return {k.split(".", 1)[1]: v for k, v in arrays.items() if k.startswith(f"{name}.")}
+            return {k.split(".", 1)[1]: v.copy() for k, v in arrays.items() if k.startswith(f"{name}.")}
 
         self.generation = int(arrays["generation"])
         self.genomes = Genomes(**part("genomes"))

@@ -21,6 +21,7 @@ from neol.genome import Genomes, empty_genomes
 from neol.phenotype import Phenotypes, compile_phenotypes
 
 FORMAT_VERSION = "1.0"
+GENERATOR = "neol"  # whose recurrent networks read backward edges one step late; neat-python's, all edges
 LARGEST_ID = 2**31 - 1
 
 
@@ -58,7 +59,7 @@ def to_document(phenotypes: Phenotypes, genomes: Genomes, p: int, recurrent: boo
     return {
         "format_version": FORMAT_VERSION,
         "network_type": "recurrent" if recurrent else "feedforward",
-        "metadata": {"generator": "neol"},
+        "metadata": {"generator": GENERATOR},
         "topology": {
             "num_inputs": inputs,
             "num_outputs": outputs,
@@ -82,7 +83,10 @@ def _node(node: int, kind: str, activation: str, aggregation: str, bias: float, 
 
 
 def dump(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+    try:
+        return json.dumps(document, indent=1, allow_nan=False) + "\n"
+    except (ValueError, TypeError) as e:
+        raise NeolError(f"the network cannot be written as JSON: {e}.") from None
 
 
 def read_document(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -124,7 +128,11 @@ def _parse(document: dict[str, Any], name: str) -> Network:
     if not isinstance(document.setdefault("metadata", {}), dict):
         raise NeolError(f"{name} has metadata that is not a JSON object.")
     inputs, outputs = (_ids(document["topology"], key, name) for key in ("input_keys", "output_keys"))
-    nodes = {_integer(n["id"], "node id", name): n for n in document["nodes"] if n["type"] != "input"}
+    listed = [(_integer(n["id"], "node id", name), n) for n in document["nodes"] if n["type"] != "input"]
+    nodes = dict(listed)
+    if len(nodes) < len(listed):
+        twice = next(i for i, _ in listed if sum(i == k for k, _ in listed) > 1)
+        raise NeolError(f"{name} has node {twice} twice.")
     missing = [o for o in outputs if o not in nodes]
     if missing:
         raise NeolError(f"{name} has no node {missing[0]}, which output_keys names.")
@@ -139,7 +147,7 @@ def _parse(document: dict[str, Any], name: str) -> Network:
         genomes.innovation[0, i] = i
         genomes.source[0, i], genomes.target[0, i] = place[pair[0]], place[pair[1]]
         genomes.weight[0, i], genomes.enabled[0, i] = weight, enabled
-    synchronous = kind == "recurrent" and "plasticity" not in document
+    synchronous = kind == "recurrent" and document["metadata"].get("generator") != GENERATOR
     phenotype = compile_phenotypes(genomes, len(inputs), len(outputs), synchronous)
     if kind == "feedforward" and phenotype.remembers[0]:
         raise NeolError(f"{name} has a cycle, which a feedforward network must not; network_type must be recurrent.")
@@ -164,7 +172,10 @@ def _connections(listed: Any, place: Mapping[int, int], name: str) -> list[tuple
             raise NeolError(f"{name} has a connection {pair[0]} -> {pair[1]}, which ends at an input.")
         if pair in out:
             raise NeolError(f"{name} has the connection {pair[0]} -> {pair[1]} twice.")
-        out[pair] = (_number(c["weight"], f"weight of {pair[0]} -> {pair[1]}", name), bool(c.get("enabled", True)))
+        enabled = c.get("enabled", True)
+        if not isinstance(enabled, bool):
+            raise NeolError(f"{name} has enabled = {enabled!r} at {pair[0]} -> {pair[1]}; it must be true or false.")
+        out[pair] = (_number(c["weight"], f"weight of {pair[0]} -> {pair[1]}", name), enabled)
     return [(pair, *rest) for pair, rest in out.items()]
 
 

@@ -94,13 +94,19 @@ class PlasticNetwork:
         One observation (I,) runs this network itself, so that `reward` teaches it. A batch (n, I) runs n copies held
         in `state`; they get no reward, so they do not learn. `episode_start` begins their lives anew.
         """
-        observed = np.asarray(observation, np.float64)
-        if observed.ndim == 1:
+        inputs = self.network.inputs
+        try:
+            dimensions = np.ndim(observation)
+        except ValueError:
+            dimensions = 0
+        if dimensions == 1:
             if episode_start is not None and np.any(episode_start):
                 self.reset()
-            return np.asarray(self.act(observed)), state
-        observed = self._observed(observed, (len(observed), self.network.inputs))
+            return np.asarray(self.act(observation)), state
+        observed = self._observed(observation, (len(observation) if dimensions else 1, inputs))
         slots: Slots = new_slots(self.network.phenotype, len(observed)) if state is None else state
+        if len(slots.genome) != len(observed):
+            raise NeolError(f"state of {len(slots.genome)} networks is not allowed; it must be of {len(observed)}.")
         starts = np.ones(len(observed), bool) if state is None else np.broadcast_to(episode_start, len(observed))
         actions = []
         for b, (row, start) in enumerate(zip(observed, starts, strict=True)):
@@ -178,10 +184,8 @@ def _action_map(action: Any, outputs: int) -> ActionMap | None:
     try:
         low, high = (np.array(action[k], np.float64) for k in ("low", "high"))
         fits = low.shape == high.shape == (outputs,) and bool(np.isfinite([low, high]).all())
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         fits = False
     if not fits:
-        raise NeolError(
-            f"the network's interface must have {outputs} finite bounds low and high, one per output."
-        )
+        raise NeolError(f"the network's interface must have {outputs} finite bounds low and high, one per output.")
     return ActionMap(BOUNDED, low, high)

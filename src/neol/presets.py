@@ -1,4 +1,4 @@
-"""Where a run's settings come from: defaults < task < preset < file < neat-python file < what the user said."""
+"""Where a run's settings come from: defaults < task or preset < file < neat-python file < what the user said."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def configure(
 
         said = {**file, **load_neat_config(neat_config, inputs=found.n_inputs, outputs=found.n_outputs), **settings}
     rule = str(said.get("rule", Config().plasticity.rule))
-    base = {"task": found.name, **found.settings, **preset_settings(preset, rule)}
+    base = found.settings if preset == "default" else preset_settings(preset, rule)
     config = Config().replace(**{**base, **said, "task": found.name})
     if config.rollout.max_steps == 0:
         config = config.replace(max_steps=found.max_steps)

@@ -68,18 +68,16 @@ class EnvPoolEngine:
         total = size * n
         chunk = min(total, max(1, CHUNK // n) * n)
         chunks = -(-total // chunk)
-        epoch = episodes.generation % EPOCH if self.task.reusable else 0
+        reuse = self.task.reusable and chunks == 1  # more resets in later chunks would end common random numbers
+        epoch = episodes.generation % EPOCH if reuse else 0
         seeds = seeding.episode_seeds(
             episodes.seed, episodes.purpose, episodes.generation - epoch, size, n, episodes.common
         )
         result = RolloutResult(np.zeros(total), np.zeros(total, np.int64), phenotypes.weight.copy())
         for c in range(chunks):
             start, stop = c * chunk, min(total, (c + 1) * chunk)
-            if self.task.reusable:
-                self._share(phenotypes, plastic, seeds[:chunk], epoch * chunks + c, start, stop, n, result)
-            else:
-                self._share(phenotypes, plastic, seeds[start:stop], 0, start, stop, n, result)
-        if not self.task.reusable:
+            self._share(phenotypes, plastic, seeds[start:stop], epoch, start, stop, n, result)
+        if not reuse:
             self.close()
         return result._replace(returns=result.returns.reshape(size, n), steps=result.steps.reshape(size, n))
 

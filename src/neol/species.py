@@ -152,9 +152,11 @@ def shares(config: NeatConfig, species: Species, alive: np.ndarray, fitness: np.
     members = alive[species.member_of]
     low, high = fitness[members].min(), fitness[members].max()
     out = np.zeros(len(species.id))
+    if high - low <= 1e-12 * max(abs(low), abs(high)):
+        return out  # all alike: what is left is rounding
     for s in np.flatnonzero(alive):
         f = fitness[species.member_of == s]
-        above = f.mean() - low  # >= 0 whatever the sign of the returns
+        above = max(0.0, f.mean() - low)  # whatever the sign of the returns
         if config.sharing == "canonical":
             out[s] = above
         elif config.sharing == "paper":

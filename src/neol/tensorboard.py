@@ -20,11 +20,15 @@ class EventWriter:
                 "tensorboard = true needs a package; install it with: pip install 'neol[tensorboard]'."
             ) from None
         self._event, self._summary = event_pb2.Event, summary_pb2.Summary
+        for old in (folder / "tensorboard").glob("events.out.tfevents.*"):
+            old.unlink()  # the history has it all: a resume writes it again, so that nothing is lost or twice
         self._writer = EventFileWriter(str(folder / "tensorboard"))
 
-    def write(self, row: Mapping[str, float], step: int) -> None:
+    def write(self, row: Mapping[str, float]) -> None:
         values = [self._summary.Value(tag=f"neol/{k}", simple_value=float(v)) for k, v in row.items()]
-        self._writer.add_event(self._event(step=step, summary=self._summary(value=values)))
+        self._writer.add_event(self._event(step=int(row["env_steps"]), summary=self._summary(value=values)))
+
+        self._writer.flush()
 
     def close(self) -> None:
         self._writer.close()

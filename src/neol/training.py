@@ -193,7 +193,7 @@ def train(
     """
     show = progress or Progress(quiet=True)
     wanted = configure(task, preset, config, neat_config, **settings)
-    said = dict(settings) if task is None else {"task": wanted.run.task, **settings}
+    said = {k: wanted.flat()[k] for k in ({"task", *settings} if task else settings)}
     if preset != "default" or config or neat_config:
         said = wanted.flat()
     folder = Path(out)
@@ -202,9 +202,12 @@ def train(
         trainer = Trainer(final, folder)
     if started_before:
         trainer.load()
-        store.write_atomic(folder / store.CONFIG, final.to_toml())  # a resume may have changed the budget
         show.say(f"Going on after generation {trainer.outer.generation - 1} of '{folder}'.")
+    store.write_atomic(folder / store.CONFIG, final.to_toml())  # a resume may have changed the budget
     events = EventWriter(folder) if final.run.tensorboard else None
+    if events is not None:
+        for row in trainer.history:
+            events.write(dict(zip(HISTORY_COLUMNS, row, strict=True)))
     try:
         status = _evolve(trainer, callback, show, events)
         show.say("Choosing the champion on fresh episodes ...")
@@ -232,7 +235,7 @@ def _evolve(trainer: Trainer, callback: Callback | None, show: Progress, events:
                 status = status or "stopped by callback"
             trainer.save(always=status is not None)
             if events is not None:
-                events.write(done.row, int(done.row["env_steps"]))
+                events.write(done.row)
             rate = trainer.timing[-1][4]
             show.generation(done.row, rate, trainer.fraction_done(), last=status is not None)
     except KeyboardInterrupt:

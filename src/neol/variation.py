@@ -61,7 +61,9 @@ def mutation(config: NeatConfig) -> Mutation:
     if config.weight_mutation == "off":  # WM_MODE
         rate[WEIGHT] = replace[WEIGHT] = 0.0
     elif config.weight_mutation != "config":
-        rate[WEIGHT] = float(config.weight_mutation)
+        p, total = float(config.weight_mutation), rate[WEIGHT] + replace[WEIGHT]
+        share = rate[WEIGHT] / total if total > 0.0 else 1.0
+        rate[WEIGHT], replace[WEIGHT] = p * share, p * (1.0 - share)
     surer = config.structural_mutation_surer
     return Mutation(
         rate,
@@ -268,9 +270,10 @@ def add_node(g, p, innovations, rates, init, inputs, outputs, rng):
     for k in range(n, place, -1):
         _move_node(g, p, k, k - 1)
     write_node(g, p, place, node, rng, init)
-    g.bias[p, place] = 0.0
+    g.bias[p, place] = min(max(0.0, init.low[BIAS]), init.high[BIAS])
     g.n_nodes[p] = n + 1
-    insert_conn(g, p, connection_innovation(innovations, source, node), source, node, 1.0, True)
+    one = min(max(1.0, init.low[WEIGHT]), init.high[WEIGHT])
+    insert_conn(g, p, connection_innovation(innovations, source, node), source, node, one, True)
     insert_conn(g, p, connection_innovation(innovations, node, target), node, target, weight, True)
 
 
