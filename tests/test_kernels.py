@@ -102,8 +102,8 @@ def edge_pairs(ph: Phenotypes, net: Net, p: int) -> list[oracle.Pair]:
 @given(data=st.data(), net=networks(INPUTS, OUTPUTS), life=lives())
 def test_plastic_network_equals_the_oracle(mode: tuple[str, str, bool], data: Any, net: Net, life: Life) -> None:
     config = data.draw(mode_settings(mode))
-    # A file without a plasticity object would be read with neat-python's synchronous recurrence.
-    document = {**oracle.document(net, "recurrent"), "plasticity": {}}
+    # A file that is not ours would be read with neat-python's synchronous recurrence.
+    document = {**oracle.document(net, "recurrent"), "plasticity": {}, "metadata": {"generator": "neol"}}
     outputs, weights = lived_alone(PlasticNetwork.from_json(document, **dataclasses.asdict(config)), life)
     expected_outputs, expected_weights = oracle.live(net, config, *life)
     assert_near(outputs, expected_outputs, TOLERANCE)
@@ -145,7 +145,9 @@ def test_every_activation_and_aggregation_one_node_deep_equals_the_oracle(activa
 
 
 def plain(net: Net, **changes: Any) -> PlasticNetwork:
-    return PlasticNetwork.from_json({**oracle.document(net, "recurrent"), "plasticity": {}}, **changes)
+    return PlasticNetwork.from_json(
+        {**oracle.document(net, "recurrent"), "plasticity": {}, "metadata": {"generator": "neol"}}, **changes
+    )
 
 
 def test_a_backward_edge_carries_last_steps_value_by_hand() -> None:

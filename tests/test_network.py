@@ -73,7 +73,7 @@ ROWS = [[0.5, -1.0, 0.25], [1.0, 1.0, 1.0], [-0.5, 0.75, 2.0]]
 def test_json_round_trip_keeps_weights_settings_and_behaviour(
     net: Net, observations: list[list[float]], rule: str, limit: float
 ) -> None:
-    document = {**oracle.document(net, "recurrent"), "plasticity": {}}
+    document = {**oracle.document(net, "recurrent"), "plasticity": {}, "metadata": {"generator": "neol"}}
     plastic = {**PLASTIC, "rule": rule, "weight_limit": limit, "preactivation_limit": limit}
     first = PlasticNetwork.from_json(document, **plastic)
     lived(first, observations)
@@ -201,7 +201,8 @@ def test_every_setting_is_written() -> None:
 @pytest.mark.parametrize("timing", ("same-step", "next-step"))
 def test_reset_begins_the_same_life_again(timing: str) -> None:
     net = PlasticNetwork.from_json(
-        {**oracle.document(SELF_LOOP, "recurrent"), "plasticity": PLASTIC}, reward_credit=timing
+        {**oracle.document(SELF_LOOP, "recurrent"), "plasticity": PLASTIC, "metadata": {"generator": "neol"}},
+        reward_credit=timing,
     )
     start, sequence = net.weights, [[0.5], [0.25], [-1.0]]
     first = lived(net, sequence)
@@ -253,7 +254,9 @@ def test_predict_of_one_observation_is_act_and_rewards_teach_it() -> None:
 
 
 def test_predict_of_a_batch_runs_independent_copies_held_in_the_state() -> None:
-    net = PlasticNetwork.from_json(oracle.document(SELF_LOOP, "recurrent") | {"plasticity": {}})
+    net = PlasticNetwork.from_json(
+        oracle.document(SELF_LOOP, "recurrent") | {"plasticity": {}, "metadata": {"generator": "neol"}}
+    )
     net.activate([100.0])
     actions, state = net.predict(np.array([[1.0], [10.0]]))
     assert actions.tolist() == [[1.0], [10.0]]

@@ -186,9 +186,9 @@ class NeatConfig:
     """Standard deviation of that step."""
     weight_replace_rate: float = field(default=0.02, metadata=_PROBABILITY)
     """Probability per weight of a fresh value instead."""
-    weight_min_value: float = field(default=-30.0, metadata=_VALUE)
+    weight_min_value: float = -30.0
     """Smallest weight gene."""
-    weight_max_value: float = field(default=30.0, metadata=_VALUE)
+    weight_max_value: float = 30.0
     """Largest weight gene."""
     step_size_adaptation: float = field(default=0.0, metadata=_range(0.0, 10.0))
     """Self-adaptation of mutation powers: each child's step-size gene is multiplied by exp(this N(0,1)); 0 = fixed."""
@@ -213,9 +213,9 @@ class NeatConfig:
     """Standard deviation of that step."""
     bias_replace_rate: float = field(default=0.02, metadata=_PROBABILITY)
     """Probability per node of a fresh bias instead."""
-    bias_min_value: float = field(default=-30.0, metadata=_VALUE)
+    bias_min_value: float = -30.0
     """Smallest bias."""
-    bias_max_value: float = field(default=30.0, metadata=_VALUE)
+    bias_max_value: float = 30.0
     """Largest bias."""
     response_init_mean: float = field(default=1.0, metadata=_VALUE)
     """Mean of a new response (the factor on a node's aggregated input)."""
@@ -229,9 +229,9 @@ class NeatConfig:
     """Standard deviation of that step."""
     response_replace_rate: float = field(default=0.0, metadata=_PROBABILITY)
     """Probability per node of a fresh response instead."""
-    response_min_value: float = field(default=-30.0, metadata=_VALUE)
+    response_min_value: float = -30.0
     """Smallest response."""
-    response_max_value: float = field(default=30.0, metadata=_VALUE)
+    response_max_value: float = 30.0
     """Largest response."""
     activation_default: str = field(default="clamped", metadata=_choice(*ACTIVATIONS, "random"))
     """Activation of a new node; random = drawn from activation_options."""
@@ -349,6 +349,8 @@ def check_value(name: str, value: Any) -> Any:
 
 
 def _convert(name: str, value: Any, kind: Any) -> Any:
+    if isinstance(value, int) and abs(value) > 2**64:  # Python may refuse to print it
+        raise NeolError(f"{name} is not allowed to be as large as that; it must be below 2^63.")
     try:
         if kind is bool:
             if isinstance(value, str) and value.lower() in ("true", "false"):

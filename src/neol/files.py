@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,10 +16,10 @@ from neol.errors import NeolError
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary name beside `path`, which takes its place at the end of the block; interrupted, it leaves nothing."""
     path = Path(os.path.realpath(path))  # a link stays a link
-    if path.exists() and not path.is_file():
-        raise NeolError(f"cannot write '{path}': it is not a regular file.")
     part = path.with_name(f".{path.stem}.part{path.suffix}")
     try:
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "it is not a regular file")
         yield part
         os.replace(part, path)
     except OSError as e:

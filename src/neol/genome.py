@@ -115,7 +115,8 @@ def draw_value(rng, init, gene):
     low, high = init.low[gene], init.high[gene]
     mean, stdev = init.mean[gene], init.stdev[gene]
     if init.uniform[gene]:  # neat-python: mean +- 2 SD
-        value = mean + 2.0 * stdev * (2.0 * seeding.uniform(rng) - 1.0)
+        start, stop = max(low, mean - 2.0 * stdev), min(high, mean + 2.0 * stdev)
+        value = start + (stop - start) * seeding.uniform(rng)
     else:
         value = mean + stdev * seeding.normal(rng)
     return min(max(value, low), high)
