@@ -224,6 +224,18 @@ def test_reset_drops_a_reward_that_is_pending() -> None:
     assert net.weights == start
 
 
+def test_a_pending_reward_is_used_once() -> None:
+    net = PlasticNetwork.from_json(valid(), reward_credit="next-step", trace_decay=0.0, weight_limit=10.0)
+    net.activate(ROWS[0])
+    net.reward(0.5)
+    start = net.weights
+    net.activate(ROWS[0])
+    learned = net.weights
+    assert learned != start
+    net.activate(ROWS[0])
+    assert net.weights == learned
+
+
 def test_two_networks_of_one_document_share_nothing() -> None:
     parsed = netjson.parse(valid())
     one, other = (PlasticNetwork(parsed, dataclasses.replace(PLAIN, **PLASTIC)) for _ in range(2))

@@ -350,7 +350,7 @@ def check_value(name: str, value: Any) -> Any:
 
 def _convert(name: str, value: Any, kind: Any) -> Any:
     if isinstance(value, int) and abs(value) > 2**64:  # Python may refuse to print it
-        raise NeolError(f"{name} is not allowed to be as large as that; it must be below 2^63.")
+        raise NeolError(f"{name} = a number of more than 64 bits is not allowed; it must be below 2^63.")
     try:
         if kind is bool:
             if isinstance(value, str) and value.lower() in ("true", "false"):
