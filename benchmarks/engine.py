@@ -2,10 +2,10 @@
 
 For each task, rule and number of threads: env steps per second of the rollouts of generations START to STOP (pool
 creation, window refill and the tail of each generation included), divided by raw stepping of as many environments with
-random actions and as many threads, through EnvPool's fastest synchronous path. Raw blocks stand between the generations,
+random actions and as many threads, on EnvPool's fastest synchronous path. Raw blocks stand between the generations,
 so that the machine's noise hits both. Random actions end episodes sooner; EnvPool's auto-resets count as raw steps.
 
-Run: python benchmarks/engine.py [--tasks ...] [--rules ...] [--threads ...] [--generations START STOP] [--max-seconds S]
+Run: python benchmarks/engine.py [--tasks ...] [--rules ...] [--threads ...] [--generations START STOP]
 """
 
 from __future__ import annotations

@@ -272,6 +272,7 @@ def test_huge_weights_and_steep_activations_never_make_nan(data: Any, net: Net, 
     outputs, weights = lived_alone(plain(net, **config), (observations, rewards))
     assert not np.isnan(outputs).any()
     assert not np.isnan(list(weights.values())).any()
+    assert mode[0] == "none" or all(abs(w) <= limit for w in weights.values())
 
 
 def test_an_update_that_is_no_number_still_projects_the_weight() -> None:
