@@ -157,7 +157,8 @@ class _Lane:
     def _reset(self, seeds: np.ndarray, resets: int) -> np.ndarray:
         """First observations f8 (envs, I) of environments with these seeds and that many resets behind them."""
         if self._pool is None or resets < self._pool_resets or not np.array_equal(seeds, self._pool_seeds):
-            self.close()
+            if self.close():
+                _trim_memory()
             self._pool = _make_pool(self.task, seeds, self.max_steps)
             self._pool_seeds, self._pool_resets = seeds, 0
         ids = np.arange(len(seeds), dtype=np.int32)
