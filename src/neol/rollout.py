@@ -3,7 +3,7 @@
 One environment per episode: a pool of fresh environments with an explicit seed each, all reset at once, of which a
 sliding window of W is stepped. An episode that ends hands its slot to the next. So results are bit-identical whatever
 the window, the threads or the order in which episodes end.
-Large populations run in chunks (memory). Where a task is `reusable` (MuJoCo: creating an env costs as much as 40
+Large populations run in chunks (memory). Where a task is `reusable` (MuJoCo: creating an env costs as much as 25
 steps) a pool serves EPOCH generations: episode i of a generation always starts in env i with the same number of
 resets behind it, so its start is still a function of (seed, generation, i) alone; a resume replays the resets.
 Legend: P genomes, N episodes per genome, B slots, I inputs, O outputs, A action components.
