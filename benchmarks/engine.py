@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from neol import rollout
+from neol import envpool_engine
 from neol.presets import configure
-from neol.tasks import ARGMAX, Task
+from neol.tasks import Task
 from neol.training import Trainer
 
 TARGETS = {  # (one thread, two threads)
@@ -42,10 +42,11 @@ class Raw:
         )  # fmt: skip
         self.ids = np.arange(envs, dtype=np.int32)
         rng = np.random.default_rng(0)
-        if task.kind == ARGMAX:
-            self.actions = rng.integers(0, task.n_outputs, (64, envs)).astype(task.action_dtype)
+        dtype = self.pool.spec.action_array_spec["action"].dtype
+        if not task.action_shape:
+            self.actions = rng.integers(0, task.n_outputs, (64, envs)).astype(dtype)
         else:
-            self.actions = rng.uniform(-1, 1, (64, envs, task.n_outputs)).astype(task.action_dtype)
+            self.actions = rng.uniform(-1, 1, (64, envs, task.n_outputs)).astype(dtype)
         self.pool._reset(self.ids)
         self.pool._recv()
         self.steps, self.seconds, self.calls = 0, 0.0, 0
@@ -66,14 +67,14 @@ class Costs:
     def __init__(self) -> None:
         self.creation = self.kernel = self.tail = 0.0
         self.calls = self.tail_calls = 0
-        self._make, self._advance, self._last = rollout._make_pool, rollout.advance, 0.0
+        self._make, self._advance, self._last = envpool_engine._make_pool, envpool_engine.advance, 0.0
 
     def __enter__(self) -> Costs:
-        rollout._make_pool, rollout.advance = self.make_pool, self.advance
+        envpool_engine._make_pool, envpool_engine.advance = self.make_pool, self.advance
         return self
 
     def __exit__(self, *_: object) -> None:
-        rollout._make_pool, rollout.advance = self._make, self._advance
+        envpool_engine._make_pool, envpool_engine.advance = self._make, self._advance
 
     def make_pool(self, *arguments: Any) -> Any:
         started = time.perf_counter()

@@ -27,10 +27,10 @@ import neat
 import numpy as np
 
 from neol.config import Config
+from neol.environments import find
 from neol.neat import Neat
 from neol.phenotype import compile_phenotypes
 from neol.presets import configure
-from neol.tasks import find
 
 TASK = find("bipedalwalker")
 THRESHOLDS = (3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0)

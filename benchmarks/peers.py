@@ -47,8 +47,8 @@ def run_theirs(task_name: str, pop: int, generations: int, seed: int, max_second
     import neat
     import numpy as np
 
+    from neol.environments import find
     from neol.presets import configure
-    from neol.tasks import ARGMAX, find
 
     task = find(task_name)
     config = configure(task_name, preset="paper", rule="none", pop_size=pop, generations=generations, seed=seed)
@@ -61,7 +61,7 @@ def run_theirs(task_name: str, pop: int, generations: int, seed: int, max_second
     warnings.simplefilter("ignore")  # Hopper-v4 is deprecated
     env = gymnasium.make(task.id, max_episode_steps=task.max_steps)
     env.reset(seed=seed)
-    discrete = task.kind == ARGMAX
+    discrete = not task.action_shape
     low, high = (None, None) if discrete else (env.action_space.low, env.action_space.high)
     steps = episodes = done_generations = 0
     rollout_seconds = 0.0

@@ -15,12 +15,14 @@ from neol import seeding
 from neol.activations import ACTIVATION_ID, AGGREGATION_ID
 from neol.champion import Champion, choose_champion
 from neol.config import Config
+from neol.envpool_engine import EnvPoolEngine
 from neol.genome import Genomes, empty_genomes, take
 from neol.neat import Neat
+from neol.normalization import IDENTITY, Normalization
 from neol.phenotype import Phenotypes, compile_phenotypes
 from neol.plasticity import Plasticity, plasticity
 from neol.presets import configure
-from neol.rollout import EnvPoolEngine, Episodes, RolloutResult
+from neol.rollout import Episodes, RolloutResult
 from neol.tasks import TASKS
 from neol.training import train
 
@@ -36,9 +38,11 @@ class WatchedEngine(EnvPoolEngine):
         super().__init__(*args, **kwargs)
         self.played: list[tuple[int, Episodes, Plasticity]] = []
 
-    def run(self, phenotypes: Phenotypes, plastic: Plasticity, episodes: Episodes) -> RolloutResult:
+    def run(
+        self, phenotypes: Phenotypes, plastic: Plasticity, episodes: Episodes, normal: Normalization = IDENTITY
+    ) -> RolloutResult:
         self.played.append((phenotypes.size, episodes, plastic))
-        return super().run(phenotypes, plastic, episodes)
+        return super().run(phenotypes, plastic, episodes, normal)
 
 
 def poles(*policies: tuple[float, ...]) -> Genomes:

@@ -20,8 +20,7 @@ from neol.kernels import Slots, act, decode, finish, forward, learn, load, new_s
 from neol.network import PlasticNetwork
 from neol.phenotype import Phenotypes, compile_phenotypes
 from neol.plasticity import RULE_ID, plasticity
-from neol.tasks import ARGMAX, ActionMap
-from neol.tasks import BOUNDED as BOUNDED_ACTION
+from neol.tasks import ARGMAX, BINARY, FREE, Component, action_map, bounded
 
 INPUTS, OUTPUTS, STEPS = 3, 2, 10
 # Outputs and weights: |kernel - oracle| <= 1e-12 max(1, |oracle|) after up to 10 steps of networks whose activities
@@ -212,12 +211,25 @@ def test_step_is_learn_forward_act_in_the_order_of_the_timing() -> None:
 
 def test_decode_takes_the_first_largest_output_or_scales_each_to_its_bounds() -> None:
     action = np.zeros(1)
-    decode(np.array([0.1, 0.7, 0.7]), ActionMap(ARGMAX, np.zeros(1), np.zeros(1)), action)
+    decode(np.array([0.1, 0.7, 0.7]), action_map((Component(ARGMAX, 0, 3),)), action)
     assert action == 1.0
     action = np.zeros(4)
-    bounds = ActionMap(BOUNDED_ACTION, np.array([-2.0, 0.0, -1.0, 5.0]), np.array([2.0, 1.0, 1.0, 7.0]))
-    decode(np.array([-1.0, 0.0, 9.0, -9.0]), bounds, action)
+    decode(np.array([-1.0, 0.0, 9.0, -9.0]), action_map(bounded((-2.0, 0.0, -1.0, 5.0), (2.0, 1.0, 1.0, 7.0))), action)
     assert action.tolist() == [-2.0, 0.5, 1.0, 5.0]
+
+
+def test_decode_mixes_kinds_each_from_its_own_outputs() -> None:
+    parts = (
+        Component(ARGMAX, 0, 3, low=-1.0),  # values -1, 0, 1
+        Component(BINARY, 3),
+        Component(BINARY, 4),
+        Component(FREE, 5, 1, -np.inf, np.inf),
+        Component(FREE, 6, 1, 0.0, np.inf),
+        bounded((0.0,), (10.0,))[0]._replace(first=7),
+    )
+    action = np.zeros(len(parts))
+    decode(np.array([0.0, 0.1, 0.9, 0.2, -0.2, 7.5, -3.0, 0.0]), action_map(parts), action)
+    assert action.tolist() == [1.0, 1.0, 0.0, 7.5, 0.0, 5.0]
 
 
 # -- slots --------------------------------------------------------------------------------------------------------

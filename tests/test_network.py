@@ -24,10 +24,11 @@ from neat.export.exporters import export_feedforward, export_recurrent
 from neat.export.json_format import validate_json
 from oracle import Edge, Net, Node
 
-from neol import netjson, tasks
+from neol import environments, netjson, tasks
 from neol.config import PlasticityConfig, field_choices
 from neol.errors import NeolError
-from neol.network import PLAIN, PlasticNetwork, interface
+from neol.interface import to_document as interface
+from neol.network import PLAIN, PlasticNetwork
 
 INPUTS, OUTPUTS = 3, 2
 Document = dict[str, Any]
@@ -42,7 +43,9 @@ NET = Net(
     {(-1, 5): Edge(0.5), (-2, 5): Edge(-0.75), (5, 0): Edge(1.5), (-2, 1): Edge(0.25), (-3, 1): Edge(9.0),
      (-3, 0): Edge(4.0, False)},
 )  # fmt: skip
-INTERFACE = {**interface(tasks.find("lunarlander")), "inputs": ["height", "speed", "tilt"]}  # two bounded actions
+THREE = [{"path": [], "kind": "numbers", "shape": [3], "values": [], "start": []}]
+LANDER = interface(environments.find("lunarlander"))  # two bounded actions
+INTERFACE = {**LANDER, "inputs": ["height", "speed", "tilt"], "observation": THREE}
 SELF_LOOP = Net([-1], [0], {0: Node()}, {(-1, 0): Edge(1.0), (0, 0): Edge(1.0)})  # a running sum of the input
 
 
@@ -285,7 +288,7 @@ def test_predict_of_a_batch_runs_independent_copies_held_in_the_state() -> None:
 
 def test_predict_gives_actions_of_a_discrete_space() -> None:
     net = Net([-1, -2, -3, -4], [0, 1], {0: Node(), 1: Node()}, {(-1, 0): Edge(1.0), (-1, 1): Edge(-1.0)})
-    cartpole = PlasticNetwork.from_json({**oracle.document(net), "interface": interface(tasks.find("cartpole"))})
+    cartpole = PlasticNetwork.from_json({**oracle.document(net), "interface": interface(environments.find("cartpole"))})
     space = gymnasium.spaces.Discrete(2)
     for x, expected in ((1.0, 0), (-1.0, 1), (0.0, 0)):
         action, _ = cartpole.predict(np.array([x, 0.0, 0.0, 0.0]))
@@ -318,7 +321,7 @@ def test_without_an_interface_actions_are_the_outputs(document: Document) -> Non
 
 @pytest.mark.parametrize("task", tasks.TASKS)
 def test_the_interface_of_every_task_survives_json_and_gives_its_actions(task: str) -> None:
-    of = tasks.find(task)
+    of = environments.find(task)
     net = Net(
         [-1 - i for i in range(of.n_inputs)], list(range(of.n_outputs)), {o: Node() for o in range(of.n_outputs)}, {}
     )

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from neol.environments import find
 from neol.errors import NeolError
+from neol.tasks import TASKS, Task
 from neol.video import render_frames, write_video
 
 
@@ -108,6 +110,10 @@ def test_interrupted_write_leaves_no_file(tmp_path: Path, name: str, error: Base
     assert os.listdir(tmp_path) == [name] and (tmp_path / name).read_bytes() == b"old"
 
 
+def named(env_id: str) -> Task:
+    return TASKS["cartpole"]._replace(name=env_id, id=env_id)
+
+
 def test_mistakes(tmp_path: Path) -> None:
     with pytest.raises(NeolError, match=r"v\.avi.*\.mp4 or \.gif"):
         write_video(frames(3), tmp_path / "v.avi", 10)
@@ -117,8 +123,8 @@ def test_mistakes(tmp_path: Path) -> None:
         for name in ("v.mp4", "v.gif"):
             with pytest.raises(ValueError, match="frames"):
                 write_video(bad, tmp_path / name, 10)
-    with pytest.raises(NeolError, match="unknown environment 'CartPol-v1'.*CartPole-v"):
-        next(render_frames("CartPol-v1", Player("CartPole-v1"), 0, 5))
+    with pytest.raises(NeolError, match="unknown task or environment 'CartPol-v1'.*(cartpole|CartPole-v)"):
+        next(render_frames(named("CartPol-v1"), Player("CartPole-v1"), 0, 5))
     assert not list(tmp_path.iterdir())
 
 
@@ -126,7 +132,7 @@ def test_mistakes(tmp_path: Path) -> None:
 def test_environments_render(env_id: str) -> None:
     player = Player(env_id)
     try:
-        shown = list(render_frames(env_id, player, 7, 6))
+        shown = list(render_frames(find(env_id), player, 7, 6))
     except NeolError as error:
         assert "Hopper" in env_id and "apt install libegl1" in str(error)
         pytest.skip(str(error))
@@ -140,7 +146,7 @@ def test_episode_is_the_environments_own() -> None:
     import gymnasium
 
     player = Player("CartPole-v1")
-    count = sum(1 for _ in render_frames("CartPole-v1", player, 3, 900))
+    count = sum(1 for _ in render_frames(find("CartPole-v1"), player, 3, 900))
     env = gymnasium.make("CartPole-v1")
     observation, done, steps = env.reset(seed=3)[0], False, 0
     player.space.seed(1)
@@ -155,9 +161,9 @@ def test_episode_is_the_environments_own() -> None:
 def test_no_opengl_is_a_sentence() -> None:
     """In a process of its own, where MUJOCO_GL names what cannot work: EGL without any vendor's library."""
     code = (
-        "from neol.errors import NeolError\nfrom neol.video import render_frames\n"
+        "from neol.environments import find\nfrom neol.errors import NeolError\nfrom neol.video import render_frames\n"
         "class P:\n    reset = act = reward = lambda *a: None\n"
-        "try:\n    next(render_frames('Hopper-v4', P(), 0, 2))\n"
+        "try:\n    next(render_frames(find('hopper'), P(), 0, 2))\n"
         "except NeolError as e:\n    print('NEOL', e)\n"
     )
     env = {**os.environ, "MUJOCO_GL": "egl", "__EGL_VENDOR_LIBRARY_FILENAMES": "/nowhere.json"}

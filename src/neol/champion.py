@@ -13,14 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neol import netjson, seeding
+from neol import interface, netjson, seeding
 from neol.config import Config
+from neol.errors import NeolError
 from neol.evaluation import mean_interval
+from neol.farm import Engine
 from neol.genome import Genomes, take
-from neol.network import interface
+from neol.normalization import IDENTITY, Normalization
 from neol.phenotype import Phenotypes
 from neol.plasticity import NONE, Plasticity
-from neol.rollout import EnvPoolEngine, Episodes
+from neol.rollout import Episodes, RolloutResult, headline
 from neol.tasks import Task
 
 FINAL_ROUND = 4  # candidates that go into the second round
@@ -34,12 +36,13 @@ class Champion(NamedTuple):
 
 
 def choose_champion(
-    engine: EnvPoolEngine,
+    engine: Engine,
     task: Task,
     config: Config,
     candidates: Genomes,  # the final generation's best by fitness first
     compile: Callable[[Genomes], Phenotypes],
     plastic: Plasticity,
+    normal: Normalization = IDENTITY,
 ) -> Champion:
     """Two rounds of selection on fresh episodes, then the held-out return."""
     started = time.monotonic()
@@ -47,9 +50,10 @@ def choose_champion(
 
     def play(chosen: Genomes, purpose: int, part: int, episodes: int, plastic: Plasticity = plastic) -> np.ndarray:
         nonlocal steps
-        result = engine.run(compile(chosen), plastic, Episodes(config.run.seed, purpose, part, episodes, common=True))
+        which = Episodes(config.run.seed, purpose, part, episodes, common=True)
+        result = engine.run(compile(chosen), plastic, which, normal)
         steps += result.env_steps
-        return result.returns  # f8 (candidates, episodes)
+        return _known(result)  # f8 (candidates, episodes)
 
     trials = config.run.champion_trials
     first = play(candidates, seeding.SELECTION, 0, trials)
@@ -64,7 +68,7 @@ def choose_champion(
     phenotype = compile(champion)
     document = netjson.to_document(phenotype, champion, 0, recurrent=not config.neat.feed_forward)
     document["plasticity"] = _jsonable(dataclasses.asdict(config.plasticity))
-    document["interface"] = interface(task)
+    document["interface"] = interface.to_document(task, normal)
     document["metadata"] |= {"task": task.name, "max_steps": config.rollout.max_steps}
     summary = {
         "champion_return_mean": float(held_out[0].mean()),
@@ -81,6 +85,16 @@ def choose_champion(
         "selection_env_steps": selection_steps,
     }
     return Champion(netjson.dump(document), summary, time.monotonic() - started)
+
+
+def _known(result: RolloutResult) -> np.ndarray:
+    """The returns f8 (P, N), where an episode that went on failing counts as the worst that anybody had."""
+    played = np.ones(result.returns.shape, bool)
+    played.flat[[f.episode for f in result.failures]] = False
+    if not played.any():
+        first = headline(result.failures[0].text)
+        raise NeolError(f"every fresh episode of every candidate for champion failed; the first: {first}")
+    return np.where(played, result.returns, result.returns[played].min())
 
 
 EPOCH_APART = 16  # a generation number whose episodes share no environment with generation 0's

@@ -51,6 +51,8 @@ def _parser() -> _Parser:
     p.add_argument("--max-steps", type=int, default=0, help="longest episode; 0 = as in training")
     p.add_argument("--plasticity", choices=("on", "off", "both"), default="both", help="let it learn or not (both)")
     p.add_argument("--threads", type=int, default=0, help="simulator threads; 0 = one per core")
+    p.add_argument("--engine", choices=field_choices("engine"), default="auto", help="simulator (auto)")
+    p.add_argument("--env-kwargs", nargs="+", metavar="KEY=VALUE", help="arguments of the environment (as in training)")
     p.add_argument("--json", action="store_true", help="print JSON")
     p = commands.add_parser("replay", help="film one episode of a run's champion", allow_abbrev=False)
     _run_argument(p)
@@ -76,7 +78,7 @@ def _run_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def _train_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", metavar="TASK", nargs="?", help=", ".join(TASKS))
+    parser.add_argument("task", metavar="TASK", nargs="?", help=f"{', '.join(TASKS)}, a Gymnasium id, or module:id")
     parser.add_argument("--out", metavar="DIR", type=Path, help="the run's folder (runs/TASK-RULE-SEED)")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out (or start it)")
     parser.add_argument("--preset", default="default", help=f"base settings: {', '.join(PRESETS)}")
@@ -95,6 +97,8 @@ def _train_options(parser: argparse.ArgumentParser) -> None:
         choices = field_choices(name)
         metavar = "{" + ",".join(choices) + "}" if 0 < len(choices) <= 4 else _metavar(field_type(name))
         boolean: dict[str, Any] = {"nargs": "?", "const": "true"} if field_type(name) is bool else {}
+        if name == "env_kwargs":
+            boolean, metavar = {"nargs": "+"}, "KEY=VALUE"
         text = f"{helps[name]} ({shown})".replace("%", "%%")
         groups[section].add_argument(
             f"--{name.replace('_', '-')}", dest=name, default=_UNSET, metavar=metavar, help=text, **boolean
@@ -114,7 +118,8 @@ def _train(args: argparse.Namespace) -> int:
         raise NeolError(f"train needs a TASK; valid: {', '.join(TASKS)}.")
     if args.out is None:
         planned = configure(args.task, config_file=args.config, **source, **settings)
-        args.out = Path("runs") / f"{planned.run.task}-{planned.plasticity.rule}-{planned.run.seed}"
+        name = "".join(c if c.isalnum() or c in "._-" else "-" for c in planned.run.task)
+        args.out = Path("runs") / f"{name}-{planned.plasticity.rule}-{planned.run.seed}"
     from neol.progress import Progress
     from neol.training import train
 
@@ -186,7 +191,18 @@ def _evaluate(args: argparse.Namespace) -> int:
     net = _network(args.run)
     modes = {"on": [True], "off": [False], "both": [True, False]}[args.plasticity]
     results = [
-        neol.evaluate(net, args.task, args.episodes, args.seed, on, _max_steps(args, net), args.threads) for on in modes
+        neol.evaluate(
+            net,
+            args.task,
+            args.episodes,
+            args.seed,
+            on,
+            _max_steps(args, net),
+            args.threads,
+            args.engine,
+            args.env_kwargs,
+        )
+        for on in modes
     ]
     if args.json:
         print(json.dumps({"on" if r.plasticity else "off": r.as_dict() for r in results}, indent=1))

@@ -53,7 +53,7 @@ class RunConfig:
     """What is run, for how long."""
 
     task: str = "lunarlander"
-    """Task name (`neol tasks` lists them)."""
+    """Task name (`neol tasks` lists them), Gymnasium id, `module:id` or `module:callable`."""
     seed: int = field(default=0, metadata=_range(0, 2**63 - 1))
     """Seed of everything: the same seed gives the same bits."""
     generations: int = field(default=40, metadata=_COUNT)
@@ -84,10 +84,28 @@ class RolloutConfig:
     """All genomes of a generation meet the same episode seeds (fresh ones every generation)."""
     fitness_offset: float = field(default=0.0, metadata=_VALUE)
     """Added to the fitness for every step survived (training only; < 0 makes standing still expensive)."""
+    normalize_observations: bool = False
+    """Scale observations by their running mean and spread, which are saved with the champion."""
+    engine: str = field(default="auto", metadata=_choice("auto", "envpool", "gymnasium"))
+    """Simulator: auto takes EnvPool where it has the environment, else Gymnasium."""
+    env_kwargs: tuple[str, ...] = field(default=(), metadata={"words": True})
+    """Arguments of the environment, as key=value."""
+    fresh_envs: str = field(default="auto", metadata=_choice("auto", "true", "false"))
+    """Gymnasium: a new environment for every episode; auto: unless its resets are known to leave nothing behind."""
+    episode_retries: int = field(default=2, metadata=_range(0, 100))
+    """Times that an episode which fails is played again, before its genome gets the worst fitness."""
+    step_timeout: float = field(default=60.0, metadata=_range(0.0, 1e6))
+    """Seconds after which an environment's step counts as hung (in worker processes); 0 = wait for ever."""
+    workers: int = field(default=0, metadata=_range(0, 100_000))
+    """Worker processes (or Ray actors); 0 = one per core, and threads instead on EnvPool. Never changes results."""
+    executor: str = field(default="local", metadata=_choice("local", "ray"))
+    """Where episodes are played: this machine or a Ray cluster. Never changes results."""
+    ray_address: str = field(default="", metadata={"words": True})
+    """The Ray cluster, as ray.init takes it; empty = start one here."""
     threads: int = field(default=0, metadata=_range(0, 1024))
-    """Simulator threads; 0 = one per core. Never changes results."""
+    """EnvPool's threads; 0 = one per core (one in each of several workers). Never changes results."""
     window: int = field(default=0, metadata=_COUNT_OR_NONE)
-    """Episodes in flight at once in each thread (W); 0 = chosen for the task. Never changes results."""
+    """EnvPool: episodes in flight at once in each thread (W); 0 = chosen for the task. Never changes results."""
 
 
 @dataclass(frozen=True)
@@ -370,15 +388,29 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
             if not isinstance(value, str | int | float) or isinstance(value, bool):
                 raise ValueError
             return str(value).strip()
+        if name == "env_kwargs":
+            return _pairs(value)
         items = value.replace(",", " ").split() if isinstance(value, str) else list(value)
         if not items or not all(isinstance(i, str) for i in items):
             raise ValueError
         return tuple(items)
     except (ValueError, TypeError, OverflowError):
         names = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
+        if name == "env_kwargs":
+            raise NeolError(f"env_kwargs = {value!r} is not allowed; it must be key=value words.") from None
         raise NeolError(
             f"{name} = {value!r} is not allowed; it must be {names.get(kind, 'a list of names')}."
         ) from None
+
+
+def _pairs(value: Any) -> tuple[str, ...]:
+    """Arguments of an environment as key=value words; a mapping becomes such."""
+    if isinstance(value, Mapping):
+        return tuple(f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in value.items())
+    items = [value] if isinstance(value, str) else list(value)
+    if not all(isinstance(i, str) and i.partition("=")[0].isidentifier() and "=" in i for i in items):
+        raise ValueError
+    return tuple(items)
 
 
 def _check_range(name: str, value: float, low: float, high: float, open_low: bool) -> None:

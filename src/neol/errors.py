@@ -14,7 +14,8 @@ class NeolError(ValueError):
 def nearest(name: str, valid: Iterable[str]) -> str:
     """``did you mean 'hebb'?`` or the list of valid names, as the end of an error sentence."""
     names = list(valid)
-    close = get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
-    hint = f"did you mean '{close[0]}'? " if close else ""
+    by_lower = {n.lower(): n for n in reversed(names)}
+    close = get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.5)
+    hint = f"did you mean '{by_lower[close[0]]}'? " if close else ""
     shown = ", ".join(names) if len(names) <= 24 else f"{len(names)} names, e.g. {', '.join(names[:8])}"
     return f"{hint}Valid: {shown}."

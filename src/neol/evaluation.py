@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,11 +13,14 @@ import numpy as np
 
 from neol import seeding
 from neol.config import check_value
+from neol.environments import Maker, choose_engine, find
+from neol.envpool_engine import EnvPoolEngine
 from neol.errors import NeolError
+from neol.gymnasium_engine import LocalGymnasium
 from neol.network import PlasticNetwork
 from neol.plasticity import plasticity
-from neol.rollout import EnvPoolEngine, Episodes
-from neol.tasks import Task, find
+from neol.rollout import Episodes, LocalEngine
+from neol.tasks import Task
 
 
 class Evaluation(NamedTuple):
@@ -67,25 +70,33 @@ def mean_interval(values: np.ndarray) -> tuple[float, float]:
 
 def evaluate(
     network: PlasticNetwork | str | os.PathLike[str],
-    task: str | None = None,
+    task: str | Maker | None = None,
     episodes: int = 100,
     seed: int = 0,
     plasticity: bool = True,
     max_steps: int = 0,
     threads: int = 0,
+    engine: str = "auto",
+    env_kwargs: Mapping[str, Any] | Sequence[str] | None = None,
 ) -> Evaluation:
-    """Play fresh episodes of a task (its name or Gymnasium id; the network's own if not given)."""
-    for name, value in (("episodes", episodes), ("seed", seed), ("threads", threads), ("max_steps", max_steps)):
+    """Play fresh episodes of a task (name, Gymnasium id, or a function that makes it; the network's own if not given).
+
+    `env_kwargs` are the environment's arguments, those that it was trained with if not given.
+    """
+    given = {"episodes": episodes, "seed": seed, "threads": threads, "max_steps": max_steps, "engine": engine}
+    for name, value in given.items():
         check_value(name, value)
     net = network if isinstance(network, PlasticNetwork) else PlasticNetwork.from_json(network)
-    found = fitting_task(net, task)
-    engine = EnvPoolEngine(found, max_steps or found.max_steps, threads)
-    result = engine.run(
-        net.network.phenotype,
-        _plastic(net, plasticity),
-        Episodes(seed, seeding.EVALUATE, 0, episodes, common=True),
-    )
-    engine.close()
+    found = fitting_task(net, task, env_kwargs)
+    chosen, _ = choose_engine(found, engine)
+    limit = max_steps or found.max_steps
+    player: LocalEngine
+    player = EnvPoolEngine(found, limit, threads) if chosen == "envpool" else LocalGymnasium(found, limit)
+    which = Episodes(seed, seeding.EVALUATE, 0, episodes, common=True)
+    try:
+        result = player.run(net.network.phenotype, _plastic(net, plasticity), which, net.normal)
+    finally:
+        player.close()
     return Evaluation(result.returns[0], result.steps[0], plasticity)
 
 
@@ -93,12 +104,18 @@ def _plastic(net: PlasticNetwork, on: bool) -> Any:
     return plasticity(net.settings if on else dataclasses.replace(net.settings, rule="none"))
 
 
-def fitting_task(net: PlasticNetwork, name: str | None = None) -> Task:
+def fitting_task(
+    net: PlasticNetwork,
+    name: str | Maker | None = None,
+    env_kwargs: Mapping[str, Any] | Sequence[str] | None = None,
+) -> Task:
     """The task to run a network on; its inputs and outputs must be the network's."""
+    own = name is None
     name = name or net.interface.get("task")
     if name is None:
         raise NeolError("the network does not say which task it is for; name the task.")
-    task = find(str(name))
+    kwargs = net.interface.get("env_kwargs", {}) if own and env_kwargs is None else env_kwargs or ()
+    task = find(name if callable(name) else str(name), check_value("env_kwargs", kwargs))
     if (net.network.inputs, net.network.outputs) != (task.n_inputs, task.n_outputs):
         raise NeolError(
             f"the network has {net.network.inputs} inputs and {net.network.outputs} outputs, but task '{task.name}' "
@@ -108,17 +125,22 @@ def fitting_task(net: PlasticNetwork, name: str | None = None) -> Task:
 
 
 def replay(
-    net: PlasticNetwork, path: str | os.PathLike[str], seed: int = 0, max_steps: int = 0, plasticity: bool = True
+    net: PlasticNetwork,
+    path: str | os.PathLike[str],
+    seed: int = 0,
+    max_steps: int = 0,
+    plasticity: bool = True,
+    task: str | Maker | None = None,
 ) -> tuple[Path, float]:
     """Film one life into .mp4 or .gif; return the file and the life's return."""
     from neol.video import render_frames, write_video
 
     for name, value in (("seed", seed), ("max_steps", max_steps)):
         check_value(name, value)
-    task = fitting_task(net)
+    of = fitting_task(net, task)
     player = _Player(net if plasticity else PlasticNetwork(net.network, dataclasses.replace(net.settings, rule="none")))
-    frames: Iterator[np.ndarray] = render_frames(task.id, player, seed, max_steps or task.max_steps, task.film_every)
-    return write_video(frames, path, task.film_fps), player.total
+    frames: Iterator[np.ndarray] = render_frames(of, player, seed, max_steps or of.max_steps, of.film_every)
+    return write_video(frames, path, of.film_fps), player.total
 
 
 class _Player:

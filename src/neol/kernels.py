@@ -16,7 +16,7 @@ from neol.activations import SUM, activate, aggregate, clip
 from neol.jit import inlined
 from neol.phenotype import Phenotypes
 from neol.plasticity import NONE, local_trace
-from neol.tasks import ARGMAX
+from neol.tasks import ARGMAX, BINARY, BOUNDED
 
 
 class Slots(NamedTuple):
@@ -109,13 +109,17 @@ def act(ph, slots, b, squash, outputs):
 
 @inlined
 def decode(outputs, actions, action):
-    """Outputs f8 (O,) -> action f8 (A,): the index of the largest, or each clipped to [-1, 1] and scaled to bounds."""
-    if actions.kind == ARGMAX:
-        action[0] = np.argmax(outputs)
-        return
+    """Outputs f8 (O,) -> action f8 (A,), each component in its own way."""
     for a in range(len(action)):
-        y = clip(outputs[a], 1.0)
-        action[a] = actions.low[a] + 0.5 * (y + 1.0) * (actions.high[a] - actions.low[a])
+        first, low, high = actions.first[a], actions.low[a], actions.high[a]
+        if actions.kind[a] == BOUNDED:
+            action[a] = low + 0.5 * (clip(outputs[first], 1.0) + 1.0) * (high - low)
+        elif actions.kind[a] == ARGMAX:
+            action[a] = low + np.argmax(outputs[first : first + actions.width[a]])
+        elif actions.kind[a] == BINARY:
+            action[a] = 1.0 if outputs[first] > 0.0 else 0.0
+        else:  # FREE
+            action[a] = min(max(outputs[first], low), high)
 
 
 @inlined

@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from neol import netjson
+from neol import interface, netjson
 from neol.config import PlasticityConfig, check_value
 from neol.errors import NeolError, nearest
 from neol.files import write_atomic
-from neol.kernels import Slots, decode, finish, load, new_slots, step
+from neol.kernels import Slots, finish, load, new_slots, step
+from neol.normalization import Normalization, normalize
 from neol.plasticity import ALIASES, plasticity
-from neol.tasks import ARGMAX, BOUNDED, ActionMap, Task, action_map
 
 # A network file without a `plasticity` object is plain: static, its outputs as they are.
 PLAIN = PlasticityConfig(rule="none", lr=0.0, preactivation_limit=math.inf, output_transform="none")
-_KINDS = {ARGMAX: "argmax", BOUNDED: "bounded"}
 
 
 class PlasticNetwork:
@@ -33,10 +32,10 @@ class PlasticNetwork:
     def __init__(self, network: netjson.Network, settings: PlasticityConfig = PLAIN) -> None:
         self.network, self.settings = network, settings
         self._plastic = plasticity(settings)
-        self.interface = _interface(network)
-        self._actions = _action_map(self.interface.get("action"), network.outputs)
+        self._interface = interface.read(network.document, network.inputs, network.outputs)
         self._slots = new_slots(network.phenotype, 1)
         self._outputs = np.zeros(network.outputs)
+        self._inputs = np.zeros(network.inputs)
         self.reset()
 
     @classmethod
@@ -62,10 +61,24 @@ class PlasticNetwork:
         load(self.network.phenotype, self._slots, 0, 0)
         self._pending = 0.0
 
+    @property
+    def interface(self) -> dict[str, Any]:
+        """What inputs and outputs are called, the task, the action: champion.json's `interface`."""
+        return self._interface.document
+
+    @property
+    def normal(self) -> Normalization:
+        """How observations are scaled before the network sees them."""
+        return self._interface.normal
+
     def activate(self, observation: Any) -> np.ndarray:
-        """The outputs f8 (O,) for an observation (I,)."""
-        observed = self._observed(observation, (self.network.inputs,))
-        step(self.network.phenotype, self._slots, 0, observed, self._pending, True, self._plastic, self._outputs)
+        """The outputs f8 (O,) for an observation: of the task, or the inputs (I,) themselves."""
+        rows, single = self._interface.rows(observation, self.network.inputs)
+        if not single:
+            raise NeolError(
+                f"observation of shape {np.shape(observation)} is not allowed; it must have shape {rows.shape[1:]}."
+            )
+        self._step(self._slots, 0, rows[0], self._pending)
         self._pending = 0.0
         return self._outputs.copy()
 
@@ -78,7 +91,14 @@ class PlasticNetwork:
 
     def act(self, observation: Any) -> np.ndarray | int:
         """`activate`, as an action of the network's task."""
-        return self._action(self.activate(observation))
+        return self._interface.action(self.activate(observation))
+
+    def _step(self, slots: Slots, b: int, row: np.ndarray, reward: float) -> None:
+        seen = row
+        if self.normal.on:
+            seen = self._inputs
+            normalize(self.normal, row, seen)
+        step(self.network.phenotype, slots, b, seen, reward, True, self._plastic, self._outputs)
 
     @property
     def weights(self) -> dict[tuple[int, int], float]:
@@ -94,16 +114,11 @@ class PlasticNetwork:
         One observation (I,) runs this network itself, so that `reward` teaches it. A batch (n, I) runs n copies held
         in `state`; they get no reward, so they do not learn. `episode_start` begins their lives anew.
         """
-        inputs = self.network.inputs
-        try:
-            dimensions = np.ndim(observation)
-        except ValueError:
-            dimensions = 0
-        if dimensions == 1:
+        observed, single = self._interface.rows(observation, self.network.inputs)
+        if single:
             if episode_start is not None and np.any(episode_start):
                 self.reset()
-            return np.asarray(self.act(observation)), state
-        observed = self._observed(observation, (len(observation) if dimensions else 1, inputs))
+            return np.asarray(self.act(observed[0])), state
         slots: Slots = new_slots(self.network.phenotype, len(observed)) if state is None else state
         if len(slots.genome) != len(observed):
             raise NeolError(f"state of {len(slots.genome)} networks is not allowed; it must be of {len(observed)}.")
@@ -112,30 +127,12 @@ class PlasticNetwork:
         for b, (row, start) in enumerate(zip(observed, starts, strict=True)):
             if start:
                 load(self.network.phenotype, slots, b, 0)
-            step(self.network.phenotype, slots, b, row, 0.0, True, self._plastic, self._outputs)
-            actions.append(self._action(self._outputs))
+            self._step(slots, b, row, 0.0)
+            actions.append(self._interface.action(self._outputs))
         return np.array(actions), slots
 
     def _weights(self) -> np.ndarray:
         return self._slots.weight[0, : len(self.network.phenotype.weight)]
-
-    def _observed(self, observation: Any, shape: tuple[int, ...]) -> np.ndarray:
-        try:
-            observed = np.ascontiguousarray(observation, np.float64)
-        except (TypeError, ValueError):
-            raise NeolError(
-                f"observation {observation!r} is not allowed; it must be numbers of shape {shape}."
-            ) from None
-        if observed.shape != shape:
-            raise NeolError(f"observation of shape {observed.shape} is not allowed; it must have shape {shape}.")
-        return observed
-
-    def _action(self, outputs: np.ndarray) -> np.ndarray | int:
-        if self._actions is None:
-            return outputs.astype(np.float32)
-        action = np.zeros(len(self._actions.low))
-        decode(outputs, self._actions, action)
-        return int(action[0]) if self._actions.kind == ARGMAX else action.astype(np.float32)
 
 
 def _settings(base: PlasticityConfig, changes: Mapping[str, Any]) -> PlasticityConfig:
@@ -149,43 +146,3 @@ def _settings(base: PlasticityConfig, changes: Mapping[str, Any]) -> PlasticityC
         value = ALIASES.get(value, value) if name == "rule" and isinstance(value, str) else value
         checked[name] = check_value(name, value)
     return dataclasses.replace(base, **checked)
-
-
-def interface(task: Task) -> dict[str, Any]:
-    """The `interface` object of a champion.json."""
-    actions = action_map(task)
-    action: dict[str, Any] = {"kind": _KINDS[task.kind]}
-    if task.kind == BOUNDED:
-        action |= {"low": actions.low.tolist(), "high": actions.high.tolist()}
-    names = {"inputs": list(task.inputs), "outputs": list(task.actions)}
-    return {"task": task.name, "env_id": task.id, **names, "action": action}
-
-
-def _interface(network: netjson.Network) -> dict[str, Any]:
-    """The checked `interface` object of a network file; {} where it has none."""
-    found = network.document.get("interface", {})
-    if not isinstance(found, Mapping):
-        raise NeolError("the network's interface is not a JSON object.")
-    for key in ("inputs", "outputs"):
-        names = found.get(key, [])
-        if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
-            raise NeolError(f"the network's interface has {key} = {names!r}; it must be a list of names.")
-    return dict(found)
-
-
-def _action_map(action: Any, outputs: int) -> ActionMap | None:
-    if action is None:
-        return None
-    kinds = {v: k for k, v in _KINDS.items()}
-    if not isinstance(action, Mapping) or action.get("kind") not in list(kinds):
-        raise NeolError(f"the network's interface has action = {action!r}; its kind must be argmax or bounded.")
-    if kinds[action["kind"]] == ARGMAX:
-        return ActionMap(ARGMAX, np.zeros(1), np.zeros(1))
-    try:
-        low, high = (np.array(action[k], np.float64) for k in ("low", "high"))
-        fits = low.shape == high.shape == (outputs,) and bool(np.isfinite([low, high]).all())
-    except (KeyError, TypeError, ValueError, OverflowError):
-        fits = False
-    if not fits:
-        raise NeolError(f"the network's interface must have {outputs} finite bounds low and high, one per output.")
-    return ActionMap(BOUNDED, low, high)

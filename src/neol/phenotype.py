@@ -42,6 +42,21 @@ class Phenotypes(NamedTuple):
         """The edges of genome p."""
         return slice(int(self.edge_start[self.node_start[p]]), int(self.edge_start[self.node_start[p + 1]]))
 
+    def part(self, first: int, last: int) -> Phenotypes:
+        """Genomes first .. last alone."""
+        if first == 0 and last == self.size:
+            return self
+        nodes = slice(int(self.node_start[first]), int(self.node_start[last]))
+        edges = slice(int(self.edge_start[nodes.start]), int(self.edge_start[nodes.stop]))
+        return self._replace(
+            node_start=self.node_start[first : last + 1] - nodes.start,
+            edge_start=self.edge_start[nodes.start : nodes.stop + 1] - edges.start,
+            output=self.output[first:last],
+            remembers=self.remembers[first:last],
+            **{f: getattr(self, f)[edges] for f in ("source", "weight", "gene")},
+            **{f: getattr(self, f)[nodes] for f in ("node_id", "bias", "response", "activation", "aggregation")},
+        )
+
 
 def compile_phenotypes(g: Genomes, inputs: int, outputs: int, synchronous: bool = False) -> Phenotypes:
     """Compile a population. `synchronous` (neat-python): every edge between nodes reads last step's value."""

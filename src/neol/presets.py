@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from neol.config import Config, parse_toml
+from neol.config import Config, check_value, parse_toml
+from neol.environments import Maker, choose_engine, find
 from neol.errors import NeolError, nearest
-from neol.tasks import find
 
 # METHOD.md's "authors' NEAT settings, as facts". Weight mutation differs between NEAT and the plastic arms.
 _AUTHORS_NEAT: dict[str, Any] = {
@@ -48,7 +48,7 @@ def preset_settings(preset: str, rule: str) -> dict[str, Any]:
 
 
 def configure(
-    task: str | None = None,
+    task: str | Maker | None = None,
     preset: str = "default",
     config_file: str | Path | None = None,
     neat_config: str | Path | None = None,
@@ -59,7 +59,9 @@ def configure(
     if task is not None:
         settings["task"] = task
     said = {**file, **settings}
-    found = find(str(said.get("task", Config().run.task)))
+    named = said.get("task", Config().run.task)
+    kwargs = check_value("env_kwargs", said.get("env_kwargs", ()))
+    found = find(named if callable(named) else str(named), kwargs)
     if neat_config:
         from neol.neatfile import load_neat_config
 
@@ -67,9 +69,8 @@ def configure(
     rule = str(said.get("rule", Config().plasticity.rule))
     base = found.settings if preset == "default" else preset_settings(preset, rule)
     config = Config().replace(**{**base, **said, "task": found.name})
-    if config.rollout.max_steps == 0:
-        config = config.replace(max_steps=found.max_steps)
-    return config
+    engine, _ = choose_engine(found, config.rollout.engine)
+    return config.replace(max_steps=config.rollout.max_steps or found.max_steps, engine=engine)
 
 
 def read_text(path: str | Path) -> str:

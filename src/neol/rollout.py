@@ -1,47 +1,63 @@
-"""Phenotypes + episode seeds -> RolloutResult, on EnvPool.
+"""What a rollout is: shards of phenotypes and seeds go in, returns come out; and the kernels that live the episodes.
 
-One environment per episode: a pool of fresh environments with an explicit seed each, all reset at once, of which a
-sliding window of W is stepped. An episode that ends hands its slot to the next. So results are bit-identical whatever
-the window, the threads or the order in which episodes end.
-Large populations run in chunks (memory). Where a task is `reusable` (MuJoCo: creating an env costs as much as 25
-steps) a pool serves EPOCH generations: episode i of a generation always starts in env i with the same number of
-resets behind it, so its start is still a function of (seed, generation, i) alone; a resume replays the resets.
-Legend: P genomes, N episodes per genome, B slots, I inputs, O outputs, A action components.
+A shard is a contiguous range of the population's P N episodes (genome-major). Whoever plays it (envpool_engine.py,
+gymnasium_engine.py) gets everything by value, so a shard may be played in this process, in another, or elsewhere; an
+episode's result depends on its phenotype and its seed alone.
+Legend: P genomes, N episodes per genome, n episodes of a shard, B slots, I inputs, O outputs, A action components.
 """
 
 from __future__ import annotations
 
-import ctypes
-import sys
-import warnings
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numba import types
 from numba.experimental import structref
 
 from neol import seeding
-from neol.files import cores
 from neol.jit import inlined, kernel
-from neol.kernels import decode, finish, load, new_slots, step
+from neol.kernels import decode, finish, load, step
+from neol.normalization import IDENTITY, Moments, Normalization, no_moments, observe
 from neol.phenotype import Phenotypes
 from neol.plasticity import Plasticity
-from neol.tasks import Task, action_map
+from neol.tasks import Task
 
-CHUNK = 512  # environments alive at once, at most
 EPOCH = 16  # generations that share a pool of reusable environments
+CHUNK = 512  # environments alive at once, at most
+
+
+class Failure(NamedTuple):
+    """An episode that went on failing."""
+
+    episode: int  # among the population's
+    attempts: int
+    kind: str  # raised | not finite | wrong observation | timeout | worker died
+    text: str  # a traceback, or what is known
+
+
+def headline(text: str) -> str:
+    """The line of a traceback that says what happened: the watchdog's first, an exception's last."""
+    lines = text.strip().splitlines() or ["nothing is known"]
+    return lines[0] if lines[0].startswith(("Timeout", "Fatal")) else lines[-1].strip()
 
 
 class RolloutResult(NamedTuple):
     returns: np.ndarray  # f8 (P, N) undiscounted
     steps: np.ndarray  # i8 (P, N)
     weight: np.ndarray  # f8 (E,) each edge's weight at the end of its genome's last episode
+    moments: Moments = no_moments()  # of each episode's observations; none unless they are normalised
+    failures: tuple[Failure, ...] = ()
 
     @property
     def env_steps(self) -> int:
         return int(self.steps.sum())
+
+    @property
+    def failed(self) -> np.ndarray:
+        """Genomes with an episode that went on failing, b1 (P,)."""
+        out = np.zeros(self.returns.shape[0], bool)
+        out[[f.episode // self.returns.shape[1] for f in self.failures]] = True
+        return out
 
 
 class Episodes(NamedTuple):
@@ -54,166 +70,141 @@ class Episodes(NamedTuple):
     common: bool  # all genomes meet the same
 
 
-class EnvPoolEngine:
-    """Runs episodes of one task on EnvPool: each thread is a lane with environments of its own."""
+class Shard(NamedTuple):
+    """Episodes start .. start + n, with what they need: the phenotypes of their genomes only."""
 
-    def __init__(self, task: Task, max_steps: int, threads: int = 0, window: int = 0) -> None:
-        self.task = task
-        self.threads = threads or cores()
-        self._lanes = [_Lane(task, max_steps, window or task.window) for _ in range(self.threads)]
+    phenotypes: Phenotypes
+    plastic: Plasticity
+    normal: Normalization
+    seeds: np.ndarray  # i4 (n,)
+    start: int
+    per_genome: int  # N
+    resets: int  # resets that lie behind an episode's environment, where environments are kept
+    keep: bool  # keep the environments for the next rollout
 
-    def run(self, phenotypes: Phenotypes, plastic: Plasticity, episodes: Episodes) -> RolloutResult:
-        """Play N episodes of every genome."""
-        size, n = phenotypes.size, episodes.per_genome
-        total = size * n
-        chunk = min(total, max(1, CHUNK // n) * n)
-        chunks = -(-total // chunk)
-        reuse = self.task.reusable and chunks == 1  # more resets in later chunks would end common random numbers
-        epoch = episodes.generation % EPOCH if reuse else 0
-        seeds = seeding.episode_seeds(
-            episodes.seed, episodes.purpose, episodes.generation - epoch, size, n, episodes.common
+
+class Tally(NamedTuple):
+    """A shard's episodes, as the kernels fill it in; the arrays begin at its first episode and first edge."""
+
+    returns: np.ndarray  # f8 (n,)
+    steps: np.ndarray  # i8 (n,)
+    weight: np.ndarray  # f8 (e,)
+    moments: Moments  # of n episodes
+
+
+def new_tally(shard: Shard) -> Tally:
+    n = len(shard.seeds)
+    moments = no_moments(n, shard.phenotypes.inputs) if shard.normal.on else no_moments()
+    return Tally(np.zeros(n), np.zeros(n, np.int64), shard.phenotypes.weight.copy(), moments)
+
+
+class Played(NamedTuple):
+    """What became of a shard."""
+
+    tally: Tally
+    failures: tuple[Failure, ...] = ()
+
+
+class Player(Protocol):
+    """An engine's end: environments, and the lives in them."""
+
+    def play(self, shard: Shard) -> Played: ...
+
+    def close(self) -> None: ...
+
+
+class Plan:
+    """A population's episodes, cut into shards as wanted, and put together again in genome order."""
+
+    def __init__(
+        self, task: Task, phenotypes: Phenotypes, plastic: Plasticity, episodes: Episodes, normal: Normalization
+    ) -> None:
+        self.phenotypes, self.plastic, self.normal, self.n = phenotypes, plastic, normal, episodes.per_genome
+        self.total = phenotypes.size * self.n
+        # more resets in later chunks would end common random numbers
+        self.keep = task.reusable and self.total <= max(1, CHUNK // self.n) * self.n
+        self.resets = episodes.generation % EPOCH if self.keep else 0
+        self.seeds = seeding.episode_seeds(
+            episodes.seed, episodes.purpose, episodes.generation - self.resets, phenotypes.size, self.n, episodes.common
         )
-        result = RolloutResult(np.zeros(total), np.zeros(total, np.int64), phenotypes.weight.copy())
-        for c in range(chunks):
-            start, stop = c * chunk, min(total, (c + 1) * chunk)
-            self._share(phenotypes, plastic, seeds[start:stop], epoch, start, stop, n, result)
-        if not reuse:
-            self.close()
-        return result._replace(returns=result.returns.reshape(size, n), steps=result.steps.reshape(size, n))
+        moments = no_moments(self.total, phenotypes.inputs) if normal.on else no_moments()
+        self._result = RolloutResult(
+            np.zeros(self.total), np.zeros(self.total, np.int64), phenotypes.weight.copy(), moments
+        )
+        self._failures: list[Failure] = []
 
-    def _share(
-        self, ph: Phenotypes, plastic: Plasticity, seeds: np.ndarray, resets: int, start: int, stop: int, n: int,
-        result: RolloutResult,
-    ) -> None:  # fmt: skip
-        """Divide one chunk over the lanes: lane i has a contiguous part of the environments."""
-        bounds = [len(seeds) * i // len(self._lanes) for i in range(len(self._lanes) + 1)]
-        parts = [(a, b) for a, b in pairwise(bounds) if a < b]
-        jobs = [
-            (lane, (ph, plastic, seeds[a:b], resets, start + a, max(start + a, min(stop, start + b)), n, result))
-            for lane, (a, b) in zip(self._lanes, parts, strict=False)
-        ]
-        if len(jobs) == 1:
-            jobs[0][0].play(*jobs[0][1])
-            return
-        with ThreadPoolExecutor(len(jobs)) as threads:
-            futures = [threads.submit(lane.play, *arguments) for lane, arguments in jobs]
-            try:
-                for future in futures:
-                    future.result()
-            except BaseException:  # Ctrl-C, or a lane failed: the others stop at their next step
-                for lane, _ in jobs:
-                    lane.stopped = True
-                raise
+    def shard(self, start: int, stop: int) -> Shard:
+        first, last = start // self.n, (stop - 1) // self.n + 1
+        part = self.phenotypes.part(first, last)
+        seeds = self.seeds[start:stop]
+        return Shard(part, self.plastic, self.normal, seeds, start, self.n, self.resets, self.keep)
+
+    def take(self, start: int, stop: int, played: Played) -> None:
+        """Put a shard's results in their places."""
+        result, ph, tally = self._result, self.phenotypes, played.tally
+        result.returns[start:stop], result.steps[start:stop] = tally.returns, tally.steps
+        first, ended = start // self.n, stop // self.n  # genomes first .. ended have had their last episode
+        if ended > first:
+            begin, end = ph.edges(first).start, ph.edges(ended - 1).stop
+            result.weight[begin:end] = tally.weight[: end - begin]
+        if self.normal.on:
+            for whole, part in zip(result.moments, tally.moments, strict=True):
+                whole[start:stop] = part
+        self._failures += played.failures
+
+    def fail(self, failure: Failure) -> None:
+        self._failures.append(failure)
+
+    def result(self) -> RolloutResult:
+        shape = (self.phenotypes.size, self.n)
+        failures = tuple(sorted(self._failures))
+        r = self._result
+        return r._replace(returns=r.returns.reshape(shape), steps=r.steps.reshape(shape), failures=failures)
+
+
+class LocalEngine:
+    """A player in this process."""
+
+    def __init__(self, task: Task, player: Player, threads: int = 1) -> None:
+        self.task, self.player, self.threads = task, player, threads
+
+    def run(
+        self, phenotypes: Phenotypes, plastic: Plasticity, episodes: Episodes, normal: Normalization = IDENTITY
+    ) -> RolloutResult:
+        """Play N episodes of every genome."""
+        plan = Plan(self.task, phenotypes, plastic, episodes, normal)
+        plan.take(0, plan.total, self.player.play(plan.shard(0, plan.total)))
+        return plan.result()
 
     def close(self) -> None:
-        """Free the environments, and give their memory back to the system."""
-        closed = [lane.close() for lane in self._lanes]
-        if any(closed):
-            _trim_memory()
-
-
-class _Lane:
-    """A pool of environments with one simulator thread, and the window of episodes that runs in it."""
-
-    def __init__(self, task: Task, max_steps: int, window: int) -> None:
-        self.task, self.max_steps, self.window = task, max_steps, window
-        self.stopped = False
-        self._pool: Any = None
-        self._pool_seeds = np.zeros(0, np.int32)
-        self._pool_resets = 0
-
-    def play(
-        self, ph: Phenotypes, plastic: Plasticity, seeds: np.ndarray, resets: int, start: int, stop: int, n: int,
-        result: RolloutResult,
-    ) -> None:  # fmt: skip
-        """Play episodes start .. stop, the first of them in the environment with the first seed; fill the result."""
-        first = self._reset(seeds, resets)
-        if start == stop:
-            return
-        task, actions = self.task, action_map(self.task)
-        count, width = min(self.window, stop - start), len(actions.low)
-        window = Window(
-            np.zeros(len(first), np.int32),
-            np.full(count, -1, np.int32),
-            np.empty(count, np.int32),
-            np.zeros((count, width)),
-            np.zeros(task.n_outputs),
-            np.array([start, start, stop, n], np.int64),
-        )
-        context = make_context(ph, new_slots(ph, count), window, actions, plastic, first, result)
-        env_id, obs, reward, done = (_field(self._pool, k) for k in ("info:env_id", "obs", "reward", "done"))
-        observation, rewards = np.zeros((count, task.n_inputs)), np.zeros(count)
-        shape = (-1,) if task.action_dtype == "int32" else (-1, width)
-        send, receive, ids, action = self._pool._send, self._pool._recv, window.ids, window.action
-        active = begin(context)
-        while active and not self.stopped:
-            running = ids[:active]
-            send([running, running, action[:active].astype(task.action_dtype).reshape(shape)])
-            state = receive()
-            observation[:active] = state[obs]
-            rewards[:active] = state[reward]
-            active = advance(context, state[env_id], observation, rewards, state[done])
-
-    def _reset(self, seeds: np.ndarray, resets: int) -> np.ndarray:
-        """First observations f8 (envs, I) of environments with these seeds and that many resets behind them."""
-        if self._pool is None or resets < self._pool_resets or not np.array_equal(seeds, self._pool_seeds):
-            if self.close():
-                _trim_memory()
-            self._pool = _make_pool(self.task, seeds, self.max_steps)
-            self._pool_seeds, self._pool_resets = seeds, 0
-        ids = np.arange(len(seeds), dtype=np.int32)
-        while self._pool_resets <= resets:
-            self._pool._reset(ids)
-            state = self._pool._recv()
-            self._pool_resets += 1
-        first = np.empty((len(seeds), self.task.n_inputs))
-        first[state[_field(self._pool, "info:env_id")]] = state[_field(self._pool, "obs")]
-        return first
-
-    def close(self) -> bool:
-        """Free the environments; whether there were any."""
-        if self._pool is None:
-            return False
-        self._pool.close()
-        self._pool = None
-        return True
-
-
-def _make_pool(task: Task, seeds: np.ndarray, max_steps: int) -> Any:
-    import envpool
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # EnvPool's declared bounds of Box2D observations are wrong
-        return envpool.make(
-            task.id,
-            env_type="gymnasium",
-            num_envs=len(seeds),
-            seed=[int(s) for s in seeds],
-            num_threads=1,
-            max_episode_steps=max_steps,
-        )
-
-
-def _field(pool: Any, name: str) -> int:
-    return pool._state_keys.index(name)
-
-
-def _trim_memory() -> None:
-    if sys.platform.startswith("linux"):
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
+        self.player.close()
 
 
 class Window(NamedTuple):
     """The episodes in flight."""
 
     slot_of: np.ndarray  # i4 (envs,) slot of each running env
-    episode: np.ndarray  # i4 (B,) episode of each slot, -1 = idle
+    episode: np.ndarray  # i4 (B,) episode of each slot (counted in the shard), -1 = idle
     ids: np.ndarray  # i4 (B,) envs to step next, in order
     action: np.ndarray  # f8 (B, A) their actions
     outputs: np.ndarray  # f8 (O,) scratch
-    queue: np.ndarray  # i8 (4,) next episode | first of the chunk | end of the chunk | N
+    inputs: np.ndarray  # f8 (I,) scratch
+    queue: (
+        np.ndarray
+    )  # i8 (5,) next episode | first of the chunk | end of the chunk | N | place in its genome of episode 0
+
+
+def new_window(envs: int, count: int, task: Task, shard: Shard, start: int, stop: int) -> Window:
+    """For episodes start .. stop of a shard, `count` at once, in that many environments."""
+    return Window(
+        np.zeros(envs, np.int32),
+        np.full(count, -1, np.int32),
+        np.empty(count, np.int32),
+        np.zeros((count, len(task.components))),
+        np.zeros(task.n_outputs),
+        np.zeros(task.n_inputs),
+        np.array([start, start, stop, shard.per_genome, shard.start % shard.per_genome], np.int64),
+    )
 
 
 @structref.register
@@ -228,16 +219,51 @@ class Context(structref.StructRefProxy):
     """Everything that stays the same while a lane plays, as one argument: unpacking 40 arrays at every call is dear."""
 
 
-structref.define_proxy(Context, _ContextType, ["ph", "slots", "window", "actions", "plastic", "first", "result"])
+_FIELDS = ["ph", "slots", "window", "actions", "plastic", "normal", "first", "result"]
+structref.define_proxy(Context, _ContextType, _FIELDS)
 
 
 @kernel
-def make_context(ph, slots, window, actions, plastic, first, result):
-    return Context(ph, slots, window, actions, plastic, first, result)
+def make_context(ph, slots, window, actions, plastic, normal, first, result):
+    return Context(ph, slots, window, actions, plastic, normal, first, result)
 
 
 @inlined
-def _start_next(ph, slots, window, actions, plastic, first, b, row):
+def _start(ph, slots, window, actions, plastic, normal, result, episode, b, observation, action):
+    """Episode's life begins in slot b: its first action f8 (A,) for its first observation f8 (I,)."""
+    result.returns[episode] = 0.0
+    result.steps[episode] = 0
+    load(ph, slots, b, (window.queue[4] + episode) // window.queue[3])
+    seen = observe(normal, result.moments, episode, True, observation, window.inputs)
+    step(ph, slots, b, seen, 0.0, True, plastic, window.outputs)
+    decode(window.outputs, actions, action)
+
+
+@inlined
+def _go_on(ph, slots, window, actions, plastic, normal, result, episode, b, observation, reward, action):
+    """Slot b takes in a reward and an observation f8 (I,), and chooses its next action f8 (A,)."""
+    result.returns[episode] += reward
+    result.steps[episode] += 1
+    seen = observe(normal, result.moments, episode, False, observation, window.inputs)
+    step(ph, slots, b, seen, reward, False, plastic, window.outputs)
+    decode(window.outputs, actions, action)
+
+
+@inlined
+def _end(ph, slots, window, plastic, result, episode, b, reward):
+    """Episode's last reward; the weights after its genome's last episode are kept."""
+    result.returns[episode] += reward
+    result.steps[episode] += 1
+    finish(ph, slots, b, reward, plastic)
+    n = window.queue[3]
+    if (window.queue[4] + episode) % n == n - 1:
+        p = slots.genome[b]
+        start, stop = ph.edge_start[ph.node_start[p]], ph.edge_start[ph.node_start[p + 1]]
+        result.weight[start:stop] = slots.weight[b, : stop - start]
+
+
+@inlined
+def _start_next(ph, slots, window, actions, plastic, normal, first, result, b, row):
     """Give slot b the next queued episode and put its first action in `row`; return how many rows are used."""
     episode = window.queue[0]
     if episode == window.queue[2]:
@@ -247,9 +273,7 @@ def _start_next(ph, slots, window, actions, plastic, first, b, row):
     env = episode - window.queue[1]
     window.episode[b] = episode
     window.slot_of[env] = b
-    load(ph, slots, b, episode // window.queue[3])
-    step(ph, slots, b, first[env], 0.0, True, plastic, window.outputs)
-    decode(window.outputs, actions, window.action[row])
+    _start(ph, slots, window, actions, plastic, normal, result, episode, b, first[env], window.action[row])
     window.ids[row] = env
     return row + 1
 
@@ -260,7 +284,7 @@ def begin(context):
     c = context
     row = 0
     for b in range(len(c.window.episode)):
-        row = _start_next(c.ph, c.slots, c.window, c.actions, c.plastic, c.first, b, row)
+        row = _start_next(c.ph, c.slots, c.window, c.actions, c.plastic, c.normal, c.first, c.result, b, row)
     return row
 
 
@@ -270,25 +294,61 @@ def advance(context, env_id, observation, reward, done):
 
     env_id i4 (n,), observation f8 (n.., I), reward f8 (n..,), done b1 (n,).
     """
-    ph, slots, window, plastic = context.ph, context.slots, context.window, context.plastic
+    ph, slots, window, plastic, normal = context.ph, context.slots, context.window, context.plastic, context.normal
     actions, first, result = context.actions, context.first, context.result
     row = 0
     for i in range(len(env_id)):
         b = window.slot_of[env_id[i]]
         episode = window.episode[b]
-        result.returns[episode] += reward[i]
-        result.steps[episode] += 1
-        if not done[i]:
-            step(ph, slots, b, observation[i], reward[i], False, plastic, window.outputs)
-            decode(window.outputs, actions, window.action[row])
-            window.ids[row] = env_id[i]
-            row += 1
+        if done[i]:
+            _end(ph, slots, window, plastic, result, episode, b, reward[i])
+            row = _start_next(ph, slots, window, actions, plastic, normal, first, result, b, row)
             continue
-        finish(ph, slots, b, reward[i], plastic)
-        n = window.queue[3]
-        if episode % n == n - 1:
-            p = slots.genome[b]
-            start, stop = ph.edge_start[ph.node_start[p]], ph.edge_start[ph.node_start[p + 1]]
-            result.weight[start:stop] = slots.weight[b, : stop - start]
-        row = _start_next(ph, slots, window, actions, plastic, first, b, row)
+        action = window.action[row]
+        _go_on(ph, slots, window, actions, plastic, normal, result, episode, b, observation[i], reward[i], action)
+        window.ids[row] = env_id[i]
+        row += 1
     return row
+
+
+BEGIN, GO_ON, END = range(3)
+
+
+@kernel
+def live(context, phase, episode, observation, reward):
+    """One moment of one life, in slot 0; False where a number is not finite. observation f8 (I,)."""
+    c = context
+    if not np.isfinite(reward) or not np.isfinite(observation).all():
+        return False
+    if phase == GO_ON:
+        _go_on(
+            c.ph,
+            c.slots,
+            c.window,
+            c.actions,
+            c.plastic,
+            c.normal,
+            c.result,
+            episode,
+            0,
+            observation,
+            reward,
+            c.window.action[0],
+        )
+    elif phase == BEGIN:
+        _start(
+            c.ph,
+            c.slots,
+            c.window,
+            c.actions,
+            c.plastic,
+            c.normal,
+            c.result,
+            episode,
+            0,
+            observation,
+            c.window.action[0],
+        )
+    else:
+        _end(c.ph, c.slots, c.window, c.plastic, c.result, episode, 0, reward)
+    return True

@@ -22,12 +22,14 @@ from neol.config import Config, fields
 from neol.errors import NeolError
 from neol.files import is_part, write_atomic
 
-CHECKPOINT_VERSION = 1
+CHECKPOINT_VERSION = 2
 CONFIG, HISTORY, TIMING = "config.toml", "history.csv", "timing.csv"
 CHECKPOINT, CHAMPION, SUMMARY = "checkpoint.npz", "champion.json", "summary.json"
+EVENTS = "events.jsonl"
 # What a resume may change: none of it alters the generations that were or the ones to come.
 MAY_CHANGE = (
     "generations", "max_env_steps", "fitness_target", "threads", "window", "tensorboard",
+    "workers", "executor", "ray_address", "step_timeout", "fresh_envs",
     "champion_candidates", "champion_trials", "champion_episodes",
 )  # fmt: skip
 
@@ -125,6 +127,12 @@ def _number(value: float) -> str:
     return str(int(value)) if isinstance(value, int | np.integer) else repr(float(value))
 
 
+def append_event(path: Path, event: Mapping[str, Any]) -> None:
+    """A line in events.jsonl."""
+    with open(path / EVENTS, "a", encoding="utf-8") as f:
+        f.write(json.dumps(event) + "\n")
+
+
 def read_table(path: Path) -> dict[str, np.ndarray]:
     """A CSV file of numbers as columns."""
     try:
@@ -162,7 +170,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def versions() -> dict[str, str]:
     """Versions of everything that results may depend on."""
     out = {"python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}
-    for name in ("neol", "numpy", "numba", "llvmlite", "envpool", "gymnasium"):
+    for name in ("neol", "numpy", "numba", "llvmlite", "envpool", "gymnasium", "mujoco", "ray"):
         try:
             out[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

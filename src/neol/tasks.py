@@ -2,37 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from neol.errors import NeolError, nearest
+# How outputs become an action component (see kernels.decode).
+ARGMAX, BOUNDED, FREE, BINARY = range(4)
+# How a part of an observation becomes inputs (see spaces.Flattener).
+NUMBERS, ONE_HOT = "numbers", "one-hot"
 
-# How a group of outputs becomes action components (see kernels.decode).
-ARGMAX, BOUNDED = 0, 1
+
+class Component(NamedTuple):
+    """One number of an action, and the outputs `first` .. `first + width` that it is made from."""
+
+    kind: int  # ARGMAX: low + index of the largest | BOUNDED: scaled to low .. high | FREE: clipped | BINARY: y > 0
+    first: int
+    width: int = 1
+    low: float = 0.0
+    high: float = 0.0
+
+
+class Leaf(NamedTuple):
+    """One array of an observation: its keys or indices in the Dicts and Tuples around it, and its inputs."""
+
+    path: tuple[str | int, ...]
+    kind: str  # NUMBERS: one input each | ONE_HOT: as many inputs as values, the one that it has is 1
+    shape: tuple[int, ...]
+    values: tuple[int, ...] = ()  # ONE_HOT: how many values each number has
+    start: tuple[int, ...] = ()  # ONE_HOT: the first of them
+
+    @property
+    def size(self) -> int:
+        return sum(self.values) if self.kind == ONE_HOT else int(np.prod(self.shape))
 
 
 class Task(NamedTuple):
     """A control task. `settings` are this task's own defaults, by flat config names."""
 
     name: str
-    id: str  # Gymnasium id
+    id: str  # Gymnasium id, `module:id` or `module:callable`
     max_steps: int  # T_max of the paper
-    inputs: tuple[str, ...]  # a name per observation component
+    inputs: tuple[str, ...]  # a name per input
     actions: tuple[str, ...]  # a name per output
-    kind: int  # ARGMAX over all outputs | BOUNDED: each output scaled to its bounds
-    low: tuple[float, ...] = ()
-    high: tuple[float, ...] = ()
-    observation_dtype: str = "float32"
+    components: tuple[Component, ...]
+    leaves: tuple[Leaf, ...]
+    action_shape: tuple[int, ...] = ()  # () = one whole number
     action_dtype: str = "float32"
     # An episode may start in an env that has run others before: proven not to change results (tests), saves creation.
-    reusable: bool = False
+    reusable: bool = False  # on EnvPool
+    resets_fully: bool = False  # on Gymnasium
     window: int = 64  # episodes in flight per thread; the fastest here, by measurement
     film_every: int = 1  # steps per frame of a film
     film_fps: int = 50
     settings: Mapping[str, Any] = MappingProxyType({})
+    env_kwargs: tuple[tuple[str, Any], ...] = ()  # arguments of the environment
+    maker: Callable[[], Any] | None = None  # what makes it, where that is a Python function
 
     @property
     def n_inputs(self) -> int:
@@ -43,6 +69,22 @@ class Task(NamedTuple):
         return len(self.actions)
 
 
+def bounded(low: tuple[float, ...], high: tuple[float, ...]) -> tuple[Component, ...]:
+    """Each output scaled to its bounds."""
+    return tuple(Component(BOUNDED, i, 1, a, b) for i, (a, b) in enumerate(zip(low, high, strict=True)))
+
+
+def _numbers(names: tuple[str, ...]) -> tuple[Leaf, ...]:
+    return (Leaf((), NUMBERS, (len(names),)),)
+
+
+def _boxes(name: str, env_id: str, inputs: tuple[str, ...], actions: tuple[str, ...], **rest: Any) -> Task:
+    """A task with numbers in and as many actions within [-1, 1] out."""
+    n = len(actions)
+    components = bounded((-1.0,) * n, (1.0,) * n)
+    return Task(name, env_id, 1000, inputs, actions, components, _numbers(inputs), (n,), **rest)
+
+
 # Gaits want small steps from small weights, and one long episode says more than three short ones.
 _SMALL_STEPS: dict[str, Any] = {
     "pop_size": 150, "episodes": 1, "generations": 10_000, "max_env_steps": 10_000_000,
@@ -50,55 +92,48 @@ _SMALL_STEPS: dict[str, Any] = {
     "bias_init_stdev": 0.1, "bias_mutate_rate": 0.9, "bias_mutate_power": 0.1, "bias_replace_rate": 0.0,
 }  # fmt: skip
 _LIDAR = tuple(f"lidar {i}" for i in range(10))
+_CART = ("x", "x vel", "angle", "angle vel")
 
 TASKS: dict[str, Task] = {
     t.name: t
     for t in (
         Task(
-            "cartpole", "CartPole-v1", 500,
-            ("x", "x vel", "angle", "angle vel"), ("left", "right"), ARGMAX, action_dtype="int32", window=512,
+            "cartpole", "CartPole-v1", 500, _CART, ("left", "right"), (Component(ARGMAX, 0, 2),), _numbers(_CART),
+            action_dtype="int64", resets_fully=True, window=512,
         ),
-        Task(
-            "lunarlander", "LunarLanderContinuous-v3", 1000,
+        _boxes(
+            "lunarlander", "LunarLanderContinuous-v3",
             ("x", "y", "x vel", "y vel", "angle", "angle vel", "left leg", "right leg"), ("main", "side"),
-            BOUNDED, (-1.0,) * 2, (1.0,) * 2, window=128, settings={"generations": 1000, "max_env_steps": 4_500_000},
+            resets_fully=True, window=128, settings={"generations": 1000, "max_env_steps": 4_500_000},
         ),
-        Task(
-            "bipedalwalker", "BipedalWalker-v3", 1000,
+        _boxes(
+            "bipedalwalker", "BipedalWalker-v3",
             ("hull angle", "hull angle vel", "x vel", "y vel", "hip 1", "hip 1 vel", "knee 1", "knee 1 vel",
              "leg 1 contact", "hip 2", "hip 2 vel", "knee 2", "knee 2 vel", "leg 2 contact", *_LIDAR),
-            ("hip 1", "knee 1", "hip 2", "knee 2"), BOUNDED, (-1.0,) * 4, (1.0,) * 4,
-            settings={**_SMALL_STEPS, "fitness_offset": -0.1},
+            ("hip 1", "knee 1", "hip 2", "knee 2"), settings={**_SMALL_STEPS, "fitness_offset": -0.1},
         ),
-        Task(
-            "hopper", "Hopper-v4", 1000,
+        _boxes(
+            "hopper", "Hopper-v4",
             ("z", "torso angle", "thigh angle", "leg angle", "foot angle", "x vel", "z vel", "torso vel", "thigh vel",
              "leg vel", "foot vel"),
-            ("thigh", "leg", "foot"), BOUNDED, (-1.0,) * 3, (1.0,) * 3, "float64", "float64", reusable=True,
-            film_every=4, film_fps=31,
-            settings={**_SMALL_STEPS, "fitness_offset": -1.0},
+            ("thigh", "leg", "foot"), reusable=True, resets_fully=True,
+            film_every=4, film_fps=31, settings={**_SMALL_STEPS, "fitness_offset": -1.0},
         ),
     )
 }  # fmt: skip
 
 
-def find(name: str) -> Task:
-    """The task of that name or Gymnasium id."""
-    for task in TASKS.values():
-        if name in (task.name, task.id):
-            return task
-    raise NeolError(f"unknown task '{name}'; {nearest(name, TASKS)}")
-
-
 class ActionMap(NamedTuple):
     """What `kernels.decode` needs to turn O outputs into A action components."""
 
-    kind: int
+    kind: np.ndarray  # i1 (A,)
+    first: np.ndarray  # i4 (A,)
+    width: np.ndarray  # i4 (A,)
     low: np.ndarray  # f8 (A,)
     high: np.ndarray  # f8 (A,)
 
 
-def action_map(task: Task) -> ActionMap:
-    if task.kind == ARGMAX:
-        return ActionMap(ARGMAX, np.zeros(1), np.zeros(1))
-    return ActionMap(task.kind, np.array(task.low), np.array(task.high))
+def action_map(components: tuple[Component, ...]) -> ActionMap:
+    kind, first, width, low, high = zip(*components, strict=True)
+    whole = (np.array(first, np.int32), np.array(width, np.int32))
+    return ActionMap(np.array(kind, np.int8), *whole, np.array(low, np.float64), np.array(high, np.float64))

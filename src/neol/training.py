@@ -16,16 +16,19 @@ import numpy as np
 from neol import seeding, store
 from neol.champion import Champion, choose_champion
 from neol.config import Config
+from neol.environments import Maker, choose_engine, find
+from neol.errors import NeolError
+from neol.executors import open_engine
 from neol.genome import Genomes, concatenate, take
 from neol.jit import announce_compilation
 from neol.neat import Neat
+from neol.normalization import IDENTITY, Moments, Normalization, from_moments, merged, no_moments
 from neol.phenotype import Phenotypes, compile_phenotypes, gene_weights
 from neol.plasticity import plasticity
 from neol.presets import configure
 from neol.progress import Progress
-from neol.rollout import EnvPoolEngine, Episodes, RolloutResult
+from neol.rollout import Episodes, RolloutResult, headline
 from neol.run import Run
-from neol.tasks import find
 from neol.tensorboard import EventWriter
 
 HISTORY_COLUMNS = (
@@ -50,11 +53,12 @@ class Generation(NamedTuple):
 class Trainer:
     """A run in progress: everything that a checkpoint holds, and the step from one generation to the next."""
 
-    def __init__(self, config: Config, folder: Path) -> None:
+    def __init__(self, config: Config, folder: Path, maker: Maker | None = None) -> None:
         self.config, self.folder = config, folder
-        self.task = find(config.run.task)
+        self.task = find(maker or config.run.task, config.rollout.env_kwargs)
         self.plastic = plasticity(config.plasticity)
-        self.engine = EnvPoolEngine(self.task, config.rollout.max_steps, config.rollout.threads, config.rollout.window)
+        self.engine = open_engine(self.task, config.rollout, self.note)
+        self.seen = no_moments(1, self.task.n_inputs)  # of all observations so far, where they are normalised
         self.outer = Neat(config.neat, self.task.n_inputs, self.task.n_outputs, config.run.seed)
         self.history: list[list[float]] = []
         self.timing: list[list[float]] = []
@@ -83,11 +87,14 @@ class Trainer:
             run.seed, seeding.EPISODE, self.outer.generation, rollout.episodes, rollout.common_random_numbers
         )
         before = time.monotonic()
-        result = self.engine.run(phenotypes, self.plastic, episodes)
+        result = self.engine.run(phenotypes, self.plastic, episodes, self.normal)
         rollout_seconds = time.monotonic() - before
         # J = mean over N episodes of (return + offset * steps)
         fitness = (result.returns + rollout.fitness_offset * result.steps).mean(axis=1)
         with uninterrupted():
+            if result.failures:
+                fitness = self._blame(fitness, result)
+            self.seen = merged(self.seen, result.moments)
             done = self._record(genomes, phenotypes, fitness, result)
             lamarckian = self.config.plasticity.inheritance == "lamarckian"
             adapted = gene_weights(genomes, phenotypes, result.weight) if lamarckian else None
@@ -98,10 +105,34 @@ class Trainer:
             self.timing.append([done.row["generation"], wall, rollout_seconds, spent - rollout_seconds, rate])
         return done
 
+    @property
+    def normal(self) -> Normalization:
+        """How this generation's observations are scaled."""
+        return from_moments(self.seen) if self.config.rollout.normalize_observations else IDENTITY
+
+    def note(self, event: dict[str, Any]) -> None:
+        """A line in events.jsonl."""
+        store.append_event(self.folder, {"generation": self.outer.generation, **event})
+
+    def _blame(self, fitness: np.ndarray, result: RolloutResult) -> np.ndarray:
+        """Genomes with an episode that went on failing get the worst fitness of the others f8 (P,)."""
+        n = result.returns.shape[1]
+        for f in result.failures:
+            where = {"genome": f.episode // n, "episode": f.episode % n, "attempts": f.attempts}
+            self.note({"event": "episode failed", "kind": f.kind, **where, "traceback": f.text})
+        if result.failed.all():
+            f = result.failures[0]
+            raise NeolError(
+                f"every genome of generation {self.outer.generation} failed ({f.kind}: {headline(f.text)}); "
+                f"the tracebacks are in '{self.folder / store.EVENTS}'."
+            )
+        return np.where(result.failed, fitness[~result.failed].min(), fitness)
+
     def _record(self, g: Genomes, ph: Phenotypes, fitness: np.ndarray, result: RolloutResult) -> Generation:
         order = np.argsort(-fitness, kind="stable")
         best = int(order[0])
         returns = result.returns.mean(axis=1)
+        returns = np.where(result.failed, returns[~result.failed].min(), returns)
         expressed = (int(np.diff(ph.node_start)[best]), int(np.diff(ph.edge_start[ph.node_start])[best]))
         values = (
             self.outer.generation, self.env_steps + result.env_steps, fitness[best], fitness.mean(), np.median(fitness),
@@ -129,6 +160,7 @@ class Trainer:
             arrays = {f"outer.{k}": v for k, v in self.outer.state().items()}
             arrays |= {f"archive.{k}": v for k, v in archive._asdict().items()}
             arrays |= {f"finalists.{k}": v for k, v in self.finalists._asdict().items()}
+            arrays |= {f"seen.{k}": v for k, v in self.seen._asdict().items()}
             arrays |= {"history": np.array(self.history), "timing": np.array(self.timing)}
             store.write_checkpoint(self.folder, arrays, self.config)
             self.write_tables()
@@ -152,6 +184,7 @@ class Trainer:
         self.outer.restore(part("outer"))
         archive = Genomes(**part("archive"))
         self.finalists = Genomes(**part("finalists"))
+        self.seen = Moments(**part("seen"))
         self.history, self.timing = arrays["history"].tolist(), arrays["timing"].tolist()
         self.archive = [take(archive, [i]) for i in range(len(archive.n_nodes))]
         self.write_tables()
@@ -175,7 +208,7 @@ Callback = Callable[[Generation], Any]
 
 
 def train(
-    task: str | None = None,
+    task: str | Maker | None = None,
     *,
     out: str | os.PathLike[str],
     resume: bool = False,
@@ -188,6 +221,7 @@ def train(
 ) -> Run:
     """Evolve a controller into the folder `out`. Settings are the fields of `neol.Config`, by name.
 
+    `task` is a task's name, a Gymnasium id, `module:id`, `module:callable`, or a function that makes an environment.
     `callback` is called after each generation and stops the run when it returns True. `resume` goes on with the run
     in `out` (or starts one). Ctrl-C saves and raises KeyboardInterrupt.
     """
@@ -199,7 +233,8 @@ def train(
     folder = Path(out)
     final, started_before = store.open_folder(folder, wanted, resume, said)
     with announce_compilation(show.say_once):
-        trainer = Trainer(final, folder)
+        trainer = Trainer(final, folder, task if callable(task) else None)
+    show.say(_describe_engine(trainer))
     if started_before:
         trainer.load()
         show.say(f"Going on after generation {trainer.outer.generation - 1} of '{folder}'.")
@@ -212,7 +247,7 @@ def train(
         status = _evolve(trainer, callback, show, events)
         show.say("Choosing the champion on fresh episodes ...")
         champion = choose_champion(
-            trainer.engine, trainer.task, final, trainer.candidates(), trainer.compile, trainer.plastic
+            trainer.engine, trainer.task, final, trainer.candidates(), trainer.compile, trainer.plastic, trainer.normal
         )
         return _finish(trainer, champion, status)
     finally:
@@ -220,6 +255,14 @@ def train(
         trainer.engine.close()
         if events is not None:
             events.close()
+
+
+def _describe_engine(trainer: Trainer) -> str:
+    r, count = trainer.config.rollout, trainer.engine.threads
+    where = "Ray actors" if r.executor == "ray" else "threads" if r.engine == "envpool" and not r.workers else "workers"
+    _, why = choose_engine(trainer.task, "auto" if r.engine == "gymnasium" else r.engine)
+    because = f" ({why})" if r.engine == "gymnasium" and "EnvPool" in why else ""
+    return f"{trainer.task.name} on {r.engine}{because}, {count} {where if count > 1 else where[:-1]}."
 
 
 def _evolve(trainer: Trainer, callback: Callback | None, show: Progress, events: EventWriter | None) -> str:
@@ -260,6 +303,8 @@ def _finish(trainer: Trainer, champion: Champion, status: str) -> Run:
         "steps_per_second": trainer.env_steps / sum(row[2] + row[3] for row in trainer.timing),
         "best_fitness": trainer.best_fitness,
         **champion.summary,
+        "engine": trainer.config.rollout.engine,
+        "executor": trainer.config.rollout.executor,
         "threads": trainer.engine.threads,
         "versions": store.versions(),
     }

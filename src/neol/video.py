@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import sys
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from importlib import import_module
@@ -15,8 +14,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from neol.errors import NeolError, nearest
+from neol.environments import make
+from neol.errors import NeolError
 from neol.files import check_suffix, replacing
+from neol.tasks import Task
 
 SUFFIXES = (".mp4", ".gif")
 GIF_FPS = 15  # a GIF keeps every k-th frame, so that it shows at most so many a second
@@ -111,13 +112,13 @@ def _write_gif(frames: Iterator[np.ndarray], path: Path, fps: int) -> None:
 # ---------------------------------------------------------------- rendering
 
 
-def render_frames(env_id: str, policy: Policy, seed: int, max_steps: int, every: int = 1) -> Iterator[np.ndarray]:
+def render_frames(task: Task, policy: Policy, seed: int, max_steps: int, every: int = 1) -> Iterator[np.ndarray]:
     """Play one episode and yield every k-th frame and the last, the first one before any step, with a caption."""
-    with closing(_make(env_id, max_steps)) as env:
+    with closing(_make(task)) as env:
         observation, _ = env.reset(seed=seed)
         policy.reset()
         total = 0.0
-        yield _caption(_first_render(env, env_id), 0, total)
+        yield _caption(_first_render(env, task.id), 0, total)
         for step in range(1, max_steps + 1):
             observation, reward, terminated, truncated, _ = env.step(policy.act(observation))
             total += float(reward)
@@ -129,26 +130,22 @@ def render_frames(env_id: str, policy: Policy, seed: int, max_steps: int, every:
                 return
 
 
-def _make(env_id: str, max_steps: int) -> Any:
+def _make(task: Task) -> Any:
     """The environment, made to draw without a screen."""
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-    import gymnasium
-
-    if env_id not in gymnasium.registry:
-        raise NeolError(f"unknown environment '{env_id}'; {nearest(env_id, gymnasium.registry)}")
     screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    if sys.platform.startswith("linux") and not screen and "mujoco" in str(gymnasium.spec(env_id).entry_point):
-        # GLFW, the default, needs a screen; and once it has failed, MuJoCo aborts the process at the next try.
+    if sys.platform.startswith("linux") and not screen:
+        # GLFW, MuJoCo's default, needs a screen; and once it has failed, MuJoCo aborts the process at the next try.
         os.environ.setdefault("MUJOCO_GL", "egl")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # "Hopper-v4 is out of date": it is the one we mean
-            return gymnasium.make(
-                env_id, render_mode="rgb_array", max_episode_steps=max(max_steps, 1), disable_env_checker=True
-            )
-    except (gymnasium.error.Error, ImportError, AttributeError, RuntimeError) as error:  # the last two: a bad MUJOCO_GL
-        hint = f" (MUJOCO_GL={os.environ['MUJOCO_GL']})" if "MUJOCO_GL" in os.environ else ""
-        raise NeolError(f"cannot make '{env_id}' for rendering{hint}: {error}") from error
+        env = make(task, render_mode="rgb_array")
+    except NeolError as error:
+        hint = f" (MUJOCO_GL={os.environ['MUJOCO_GL']})" if "mujoco" in str(error).lower() else ""
+        raise NeolError(f"{error}{hint}") from error
+    if getattr(env, "render_mode", None) != "rgb_array":
+        env.close()
+        raise NeolError(f"'{task.name}' cannot be filmed: it was not made with render_mode = 'rgb_array'.")
+    return env
 
 
 def _first_render(env: Any, env_id: str) -> np.ndarray:

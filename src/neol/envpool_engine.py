@@ -1,0 +1,178 @@
+"""Shards played on EnvPool.
+
+One environment per episode: a pool of fresh environments with an explicit seed each, all reset at once, of which a
+sliding window of W is stepped. An episode that ends hands its slot to the next. So results are bit-identical whatever
+the window, the threads or the order in which episodes end.
+Large shards run in chunks (memory). Where a task is `reusable` (MuJoCo: creating an env costs as much as 25
+steps) a pool serves EPOCH generations: episode i of a generation always starts in env i with the same number of
+resets behind it, so its start is still a function of (seed, generation, i) alone; a resume replays the resets.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from neol import rollout
+from neol.files import cores
+from neol.kernels import new_slots
+from neol.rollout import (
+    LocalEngine,
+    Played,
+    Shard,
+    Tally,
+    advance,
+    begin,
+    make_context,
+    new_tally,
+    new_window,
+)
+from neol.tasks import ONE_HOT, Task, action_map
+
+
+class EnvPoolEngine(LocalEngine):
+    """EnvPool in this process."""
+
+    def __init__(self, task: Task, max_steps: int, threads: int = 0, window: int = 0) -> None:
+        threads = threads or cores()
+        super().__init__(task, EnvPoolPlayer(task, max_steps, threads, window), threads)
+
+
+class EnvPoolPlayer:
+    """Each thread is a lane with environments of its own."""
+
+    def __init__(self, task: Task, max_steps: int, threads: int, window: int = 0) -> None:
+        self._lanes = [_Lane(task, max_steps, window or task.window) for _ in range(threads)]
+
+    def play(self, shard: Shard) -> Played:
+        """Play all episodes of the shard, CHUNK at a time."""
+        count, n = len(shard.seeds), shard.per_genome
+        tally = new_tally(shard)
+        chunk = count if shard.keep else max(1, rollout.CHUNK // n) * n
+        for start in range(0, count, chunk):
+            self._share(shard, start, min(count, start + chunk), tally)
+        if not shard.keep:
+            self.close()
+        return Played(tally)
+
+    def _share(self, shard: Shard, start: int, stop: int, tally: Tally) -> None:
+        """Divide one chunk over the lanes: each has a contiguous part of the environments."""
+        bounds = [start + (stop - start) * i // len(self._lanes) for i in range(len(self._lanes) + 1)]
+        parts = [(a, b) for a, b in pairwise(bounds) if a < b]
+        jobs = list(zip(self._lanes, parts, strict=False))
+        if len(jobs) == 1:
+            self._lanes[0].play(shard, *parts[0], tally)
+            return
+        with ThreadPoolExecutor(len(jobs)) as threads:
+            futures = [threads.submit(lane.play, shard, a, b, tally) for lane, (a, b) in jobs]
+            try:
+                for future in futures:
+                    future.result()
+            except BaseException:  # Ctrl-C, or a lane failed: the others stop at their next step
+                for lane, _ in jobs:
+                    lane.stopped = True
+                raise
+
+    def close(self) -> None:
+        """Free the environments, and give their memory back to the system."""
+        closed = [lane.close() for lane in self._lanes]
+        if any(closed):
+            _trim_memory()
+
+
+class _Lane:
+    """A pool of environments with one simulator thread, and the window of episodes that runs in it."""
+
+    def __init__(self, task: Task, max_steps: int, window: int) -> None:
+        self.task, self.max_steps, self.window = task, max_steps, window
+        self.stopped = False
+        self._pool: Any = None
+        self._pool_seeds = np.zeros(0, np.int32)
+        self._pool_resets = 0
+
+    def play(self, shard: Shard, start: int, stop: int, tally: Tally) -> None:
+        """Play episodes start .. stop of the shard and fill in their results."""
+        first = self._reset(shard.seeds[start:stop], shard.resets)
+        task, ph = self.task, shard.phenotypes
+        count = min(self.window, stop - start)
+        window = new_window(len(first), count, task, shard, start, stop)
+        actions = action_map(task.components)
+        context = make_context(ph, new_slots(ph, count), window, actions, shard.plastic, shard.normal, first, tally)
+        env_id, obs, reward, done = (_field(self._pool, k) for k in ("info:env_id", "obs", "reward", "done"))
+        observation, rewards = np.zeros((count, task.n_inputs)), np.zeros(count)
+        dtype, shape = self._pool.spec.action_array_spec["action"].dtype, (-1, *task.action_shape)
+        send, receive, ids, action = self._pool._send, self._pool._recv, window.ids, window.action
+        active = begin(context)
+        while active and not self.stopped:
+            running = ids[:active]
+            send([running, running, action[:active].astype(dtype).reshape(shape)])
+            state = receive()
+            self._fill(observation[:active], state[obs])
+            rewards[:active] = state[reward]
+            active = advance(context, state[env_id], observation, rewards, state[done])
+
+    def _fill(self, rows: np.ndarray, observed: np.ndarray) -> None:
+        """EnvPool's observations as inputs f8 (n, I)."""
+        if self.task.leaves[0].kind == ONE_HOT:
+            rows[:] = observed.reshape(-1, 1) == np.arange(rows.shape[1]) + self.task.leaves[0].start[0]
+        else:
+            rows[:] = observed.reshape(rows.shape)
+
+    def _reset(self, seeds: np.ndarray, resets: int) -> np.ndarray:
+        """First observations f8 (envs, I) of environments with these seeds and that many resets behind them."""
+        if self._pool is None or resets < self._pool_resets or not np.array_equal(seeds, self._pool_seeds):
+            if self.close():
+                _trim_memory()
+            self._pool = _make_pool(self.task, seeds, self.max_steps)
+            self._pool_seeds, self._pool_resets = seeds, 0
+        ids = np.arange(len(seeds), dtype=np.int32)
+        while self._pool_resets <= resets:
+            self._pool._reset(ids)
+            state = self._pool._recv()
+            self._pool_resets += 1
+        rows = np.empty((len(seeds), self.task.n_inputs))
+        self._fill(rows, state[_field(self._pool, "obs")])
+        first = np.empty_like(rows)
+        first[state[_field(self._pool, "info:env_id")]] = rows
+        return first
+
+    def close(self) -> bool:
+        """Free the environments; whether there were any."""
+        if self._pool is None:
+            return False
+        self._pool.close()
+        self._pool = None
+        return True
+
+
+def _make_pool(task: Task, seeds: np.ndarray, max_steps: int) -> Any:
+    import envpool
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # EnvPool's declared bounds of Box2D observations are wrong
+        return envpool.make(
+            task.id,
+            env_type="gymnasium",
+            num_envs=len(seeds),
+            seed=[int(s) for s in seeds],
+            num_threads=1,
+            max_episode_steps=max_steps,
+            **dict(task.env_kwargs),
+        )
+
+
+def _field(pool: Any, name: str) -> int:
+    return pool._state_keys.index(name)
+
+
+def _trim_memory() -> None:
+    if sys.platform.startswith("linux"):
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
