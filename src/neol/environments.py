@@ -85,9 +85,7 @@ def _describe(name: str, maker: Maker | None, kwargs: tuple[tuple[str, Any], ...
     try:
         leaves, inputs = read_observation(env.observation_space, what)
         components, outputs, shape, dtype = read_action(env.action_space, what)
-        spec, limit = env.spec, DEFAULT_MAX_STEPS
-        with suppressed():
-            limit = (spec and spec.max_episode_steps) or DEFAULT_MAX_STEPS
+        limit = _time_limit(env) or DEFAULT_MAX_STEPS
         module = type(env.unwrapped).__module__
         fps = env.metadata.get("render_fps") or 30
     finally:
@@ -97,6 +95,15 @@ def _describe(name: str, maker: Maker | None, kwargs: tuple[tuple[str, Any], ...
         action_dtype=dtype, reusable="envs.mujoco" in module, resets_fully=module.startswith(_RESET_FULLY),
         film_fps=max(1, min(60, int(fps))),
     )  # fmt: skip
+
+
+def _time_limit(env: Any) -> int | None:
+    """The longest episode that the environment's registration allows; it was made without."""
+    import gymnasium
+
+    spec = env.spec
+    registered = gymnasium.registry.get(spec.id) if spec is not None else None
+    return registered.max_episode_steps if registered is not None else spec and spec.max_episode_steps
 
 
 def make(task: Task, render_mode: str | None = None) -> Any:

@@ -101,7 +101,7 @@ class _Lane:
         first = self._reset(shard.seeds[start:stop], shard.resets)
         task, ph = self.task, shard.phenotypes
         count = min(self.window, stop - start)
-        window = new_window(len(first), count, task, shard, start, stop)
+        window = new_window(len(first), count, task, shard, start, stop, self.max_steps)
         actions = action_map(task.components)
         context = make_context(ph, new_slots(ph, count), window, actions, shard.plastic, shard.normal, first, tally)
         env_id, obs, reward, done = (_field(self._pool, k) for k in ("info:env_id", "obs", "reward", "done"))

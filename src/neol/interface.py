@@ -67,7 +67,7 @@ def _wrong(observation: Any, array: np.ndarray | None, inputs: int) -> str:
 
 def _numbers(observation: Any, inputs: int) -> np.ndarray:
     try:
-        return np.ascontiguousarray(observation, np.float64)
+        return np.asarray(observation, np.float64, order="C")
     except (TypeError, ValueError):
         raise NeolError(
             f"observation {observation!r} is not allowed; it must be numbers of shape {(inputs,)}."

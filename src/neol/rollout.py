@@ -189,12 +189,13 @@ class Window(NamedTuple):
     action: np.ndarray  # f8 (B, A) their actions
     outputs: np.ndarray  # f8 (O,) scratch
     inputs: np.ndarray  # f8 (I,) scratch
-    queue: (
-        np.ndarray
-    )  # i8 (5,) next episode | first of the chunk | end of the chunk | N | place in its genome of episode 0
+    # next episode | first of the chunk | end of the chunk | N | place in its genome of episode 0 | longest episode
+    queue: np.ndarray  # i8 (6,)
 
 
-def new_window(envs: int, count: int, task: Task, shard: Shard, start: int, stop: int) -> Window:
+def new_window(
+    envs: int, count: int, task: Task, shard: Shard, start: int, stop: int, max_steps: int = 2**62
+) -> Window:
     """For episodes start .. stop of a shard, `count` at once, in that many environments."""
     return Window(
         np.zeros(envs, np.int32),
@@ -203,7 +204,7 @@ def new_window(envs: int, count: int, task: Task, shard: Shard, start: int, stop
         np.zeros((count, len(task.components))),
         np.zeros(task.n_outputs),
         np.zeros(task.n_inputs),
-        np.array([start, start, stop, shard.per_genome, shard.start % shard.per_genome], np.int64),
+        np.array([start, start, stop, shard.per_genome, shard.start % shard.per_genome, max_steps], np.int64),
     )
 
 
@@ -300,7 +301,7 @@ def advance(context, env_id, observation, reward, done):
     for i in range(len(env_id)):
         b = window.slot_of[env_id[i]]
         episode = window.episode[b]
-        if done[i]:
+        if done[i] or result.steps[episode] + 1 >= window.queue[5]:  # not every environment keeps its limit
             _end(ph, slots, window, plastic, result, episode, b, reward[i])
             row = _start_next(ph, slots, window, actions, plastic, normal, first, result, b, row)
             continue
