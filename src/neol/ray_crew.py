@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 import time
 from typing import Any
@@ -89,6 +90,17 @@ class RayCrew:
             self._ray.shutdown()
 
 
+def _check_reachable(address: str) -> None:
+    """Ray itself would try for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon:
+        return  # auto, or one of our own
+    try:
+        socket.create_connection((host, int(port)), timeout=10.0).close()
+    except (OSError, ValueError, OverflowError) as e:
+        raise NeolError(f"ray_address = '{address}' is not allowed; no Ray cluster answers there ({e}).") from None
+
+
 def _connect(size: int, address: str) -> Any:
     try:
         import ray
@@ -96,6 +108,7 @@ def _connect(size: int, address: str) -> Any:
         raise NeolError("executor = 'ray' needs Ray; install it with: pip install 'neol[ray]'.") from None
     if ray.is_initialized():
         return ray
+    _check_reachable(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     where: dict[str, Any] = {"address": address} if address else {"num_cpus": size or None, "include_dashboard": False}
