@@ -65,8 +65,9 @@ class Outcome(NamedTuple):
 
 
 def curve_points(rounds: int, points: int = 40) -> np.ndarray:
-    """Rounds i8 (n,) at which a curve is measured: evenly spaced in the logarithm, T last."""
-    return np.unique(np.round(np.geomspace(1, rounds, points)).astype(np.int64))
+    """Rounds i8 (n,) at which a curve is measured: evenly spaced, and also in the logarithm; T last."""
+    both = np.concatenate([np.geomspace(1, rounds, points), np.linspace(1, rounds, points)])
+    return np.unique(np.round(both).astype(np.int64))
 
 
 def measure(

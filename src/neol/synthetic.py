@@ -154,7 +154,7 @@ class Instance(NamedTuple):
     endgame: int  # worst case: rounds at the end in which only the best architecture does well
     best: int  # worst case: which that is
     teacher: np.ndarray  # f8 (S, M, d) what the activities correlate with
-    mean: np.ndarray  # f8 (S, M) mean of the base loss, as a fraction of its range
+    mean: np.ndarray  # f8 (S, M) half of the base loss, as a fraction of its range; the other half is noise
 
 
 class Lives(NamedTuple):
@@ -192,7 +192,10 @@ def make_instance(s: Setting, seed: int) -> Instance:
     adversary = ADVERSARIES.index(s.adversary)
     segments = max(s.switches, 1) + 1 if adversary == SHIFTING else 1
     teacher, mean = np.empty((segments, s.pool, s.dim)), np.empty((segments, s.pool))
-    best = int(_draw_instance(seed, adversary, teacher, mean))
+    # a gap between architectures that T rounds can only just tell: the one that costs most
+    seen = s.rounds / s.pool if s.selector == EXP3 else s.rounds
+    gap = min(0.5, math.sqrt(math.log(s.pool) / seen))
+    best = int(_draw_instance(seed, adversary, gap, teacher, mean))
     endgame = 0
     if adversary == WORST_CASE and s.pool > 1:
         # Hedge tells the best from M - 1 others by a factor e^CLEAR after this many rounds of gap 1 - 2 reach
@@ -216,14 +219,14 @@ def new_lives(s: Setting, instance: Instance, seed: int) -> Lives:
 
 
 @kernel
-def _draw_instance(seed, adversary, teacher, mean):
-    """Fill teacher f8 (S, M, d) with unit vectors and mean f8 (S, M) with losses; return the best architecture."""
+def _draw_instance(seed, adversary, gap, teacher, mean):
+    """Fill teacher f8 (S, M, d) with unit vectors and mean f8 (S, M) with losses; return the worst case's best one."""
     segments, pool, dim = teacher.shape
     rng = seeding.stream(seed, seeding.INSTANCE, 0, 0, 0)
     for g in range(segments):
         best = seeding.below(rng, pool)
         for h in range(pool):
-            mean[g, h] = 0.3 + 0.4 * seeding.uniform(rng)
+            mean[g, h] = 0.5 + gap * (seeding.uniform(rng) - 0.5)
             if adversary == SHIFTING:  # one architecture is good, and another in the next segment
                 mean[g, h] = 0.2 if h == best else 0.7
             norm = 0.0
@@ -303,7 +306,7 @@ def _sense(instance, lives, t, trace, reward, losses):
             inner += w[h, j] * e
         state += _GOLDEN
         noise = np.float64(seeding.mix(state) >> _S11) * (1.0 / 9007199254740992.0)
-        base = low + (1.0 - low) * (0.6 * noise + 0.4 * mean[h])
+        base = low + (1.0 - low) * 0.5 * (noise + mean[h])
         reward[h] = (1.0 - base) / (1.0 - slope * inner)
         losses[h] = 1.0 - reward[h]
         random[h], thetas[h] = state, theta
