@@ -1,9 +1,10 @@
-"""Acceptance of the bounds: every seed x rule x T x M x adversary, measured beside its bound. Writes a table and a summary.
+"""The bounds over many seeds: every rule x T x M x adversary, regret measured beside its bound; a table and a summary.
 
     python results/theory/sweep.py --out results/theory            (about a quarter of an hour on one core)
 
-sweep.csv has a line per (case, rule, T, M): the largest regret over the seeds beside its bound. sweep.json has, per case,
-how often a bound was exceeded (never, if all is well), how near it was reached, and the slope of log regret over log T.
+sweep.csv has a line per (case, rule, T, M): the largest regret over the seeds beside its bound. sweep.json has, per
+case, how often a bound was exceeded (never, if all is well), how near it was reached, and the slope of log regret over
+log T.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def cell(case: str, rule: str, rounds: int, pool: int, seeds: int) -> tuple[dict
         line |= {f"{kind}_regret": worst, f"{kind}_bound": bound}
         held = held and worst <= bound + tolerance(rounds)
     seen = np.array([o.seen for o in outcomes])
-    legal = seen[:, 0].min() >= -1e-9 and seen[:, 1].max() <= 1.0 + 1e-9 and seen[:, 5].max() <= s.update_limit * (1 + 1e-9)
+    legal = (
+        seen[:, 0].min() >= -1e-9 and seen[:, 1].max() <= 1.0 + 1e-9 and seen[:, 5].max() <= s.update_limit * (1 + 1e-9)
+    )
     if not legal:
         raise SystemExit(f"{line}: the instance breaks A2 or A4: {seen.min(axis=0)} .. {seen.max(axis=0)}")
     return line | {"held": held}, regrets
@@ -67,13 +70,14 @@ def facts(lines: list[dict[str, Any]], regrets: dict[tuple[str, int], list[dict[
             found = slope(rounds, np.array([c[kind] for c in cells]).T)
             slopes[f"{kind}, {rule}, M = {pool}"] = found["value"]
     known = [v for k, v in slopes.items() if v is not None and k.startswith("total")]
+    longest = max(x["rounds"] for x in lines)
     ratios = {k: [x[f"{k}_regret"] / (x[f"{k}_bound"] or 1.0) for x in lines] for k in KINDS}
     return {
         "settings": len(lines),
         "runs": sum(x["seeds"] for x in lines),
         "exceeded": sum(not x["held"] for x in lines),
         "largest_regret_over_bound": {k: max(v) for k, v in ratios.items()},
-        "at_the_largest_T": {k: [ratios[k][i] for i, x in enumerate(lines) if x["rounds"] == max(y["rounds"] for y in lines)]
+        "at_the_largest_T": {k: [ratios[k][i] for i, x in enumerate(lines) if x["rounds"] == longest]
                              for k in KINDS},
         "largest_slope_of_total": max(known) if known else None,
         "slopes": slopes,

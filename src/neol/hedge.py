@@ -4,9 +4,9 @@ They are the outer loop of the paper's Algorithm 1 where nothing evolves: OuterI
 OuterSelect (`ask`), OuterUpdate (`tell`). Losses lie in [0, 1]. A selector's state is one array and the round, and the
 draw of round t is named by (seed, t), so it is saved and restored whole.
 
-    Hedge        sees every loss; p_t(h) ~ exp(-gamma_t sum_{s<t} l_s(h))                       (Freund and Schapire 1997)
-    EXP3         sees the chosen one's loss alone, as l / p_t(h_t)                              (Auer et al. 2002)
-    Fixed-Share  sees every loss; gives a part alpha of the weight back to all, every round     (Herbster and Warmuth 1998)
+    Hedge        sees every loss; p_t(h) ~ exp(-gamma_t sum_{s<t} l_s(h))                   (Freund and Schapire 1997)
+    EXP3         sees the chosen one's loss alone, as l / p_t(h_t)                          (Auer et al. 2002)
+    Fixed-Share  sees every loss; gives a part alpha of the weight back to all              (Herbster and Warmuth 1998)
 
 Legend: M architectures (the pool), T rounds, k switches of the comparator.
 """

@@ -58,7 +58,9 @@ class Outcome(NamedTuple):
     inner_bound: np.ndarray  # f8 (n,)
     outer_bound: np.ndarray  # f8 (n,)
     total_bound: np.ndarray  # f8 (n,)
-    slack: float  # least of D^2 / (2 eta) + sum eta |u|^2 / 2 less regret, over architectures: Lemma 1 as it is realised
+    slack: (
+        float  # least of D^2 / (2 eta) + sum eta |u|^2 / 2 less regret, over architectures: Lemma 1 as it is realised
+    )
     best: int  # architecture of the best fixed pair
     seen: np.ndarray  # f8 (6,) see Lives
     drift: np.ndarray  # f8 (M, d) sum_t u_t
@@ -98,8 +100,9 @@ def measure(
     inner = _inner(instance, lives)
     exact = s.diameter**2 / (2.0 * np.abs(rules.eta[-1])) + 0.5 * lives.energy
     pair = int(np.argmin(lives.loss - s.constant * inner))
-    columns = np.array(rows).T
-    return Outcome(stops, *columns, float((exact - inner).min()), pair, lives.seen, lives.drift)
+    c = np.array(rows).T
+    slack = float((exact - inner).min())
+    return Outcome(stops, c[0], c[1], c[2], c[3], c[4], c[5], c[6], slack, pair, lives.seen, lives.drift)
 
 
 def _inner(instance: Instance, lives: Lives) -> np.ndarray:
@@ -170,7 +173,11 @@ class Experiment(NamedTuple):
 
 
 def experiment(
-    s: Setting, seeds: int = 1, first_seed: int = 0, record: bool = True, say: Callable[[str, float], None] | None = None
+    s: Setting,
+    seeds: int = 1,
+    first_seed: int = 0,
+    record: bool = True,
+    say: Callable[[str, float], None] | None = None,
 ) -> Experiment:
     """Measure every seed at every horizon; the first seed's run is recorded."""
     if not isinstance(seeds, int) or not 1 <= seeds <= MOST_SEEDS:
@@ -210,7 +217,11 @@ def summary(x: Experiment) -> dict[str, Any]:
         bound = float(getattr(last[0], f"{kind}_bound")[-1])
         expected = s.selector == EXP3 and kind != "inner"
         checked = float(values.mean() if expected else values.max())
-        out |= {f"{kind}_regret": float(values.mean()), f"{kind}_bound": bound, f"{kind}_regret_max": float(values.max())}
+        out |= {
+            f"{kind}_regret": float(values.mean()),
+            f"{kind}_bound": bound,
+            f"{kind}_regret_max": float(values.max()),
+        }
         holds[kind] = bool(checked <= bound + tolerance(s.rounds))
         slopes[kind] = slope(x.horizons, np.array([[getattr(o, kind)[-1] for o in row] for row in x.outcomes]))
     out["realised_regret"] = float(np.mean([o.realised[-1] for o in last]))

@@ -22,8 +22,7 @@ def draw_regret(named: Mapping[str, np.ndarray], folder: Path, title: str, facts
         str(facts["assumptions"].get("A6_selector")), NAMES["outer"]
     )
     made = [_over_rounds(named, folder / "regret.png", title, names)]
-    if len(named["horizons"]) > 1:
-        made.append(_over_horizons(named, folder / "regret-loglog.png", title, names, facts.get("slopes", {})))
+    made.append(_logarithms(named, folder / "regret-loglog.png", title, names, facts["slopes"]))
     made.append(_average(named, folder / "regret-average.png", title, names))
     return made
 
@@ -79,19 +78,22 @@ def _over_rounds(named: Mapping[str, np.ndarray], path: Path, title: str, names:
     return target
 
 
-def _over_horizons(
+def _logarithms(
     named: Mapping[str, np.ndarray], path: Path, title: str, names: Mapping[str, str], slopes: Mapping[str, Any]
 ) -> Path:
-    target, x = check_suffix(path, SUFFIXES), named["horizons"]
+    """Over horizons where there are several (each with its own rates), else over the rounds of the one run."""
+    many = len(named["horizons"]) > 1
+    source, x = ("horizon", named["horizons"]) if many else ("curve", named["curve_rounds"])
+    target = check_suffix(path, SUFFIXES)
     with replacing(target) as part, _style():
         figure, axes = _panels(3, title)
         for one, (kind, color) in zip(axes, COLORS.items(), strict=True):
-            values, bound = named[f"horizon_{kind}"], named[f"horizon_{kind}_bound"]
+            values, bound = named[f"{source}_{kind}"], named[f"{source}_{kind}_bound"]
             mean = values.mean(axis=0)
             shown = mean > 0.0
-            found = slopes.get(kind, {}).get("value")
+            found = slopes[kind]["value"]
             label = "regret" if found is None else f"regret, slope {found:.3f}"
-            one.plot(x[shown], mean[shown], "o-", color=color, lw=1.6, ms=4, label=label)
+            one.plot(x[shown], mean[shown], "o-" if many else "-", color=color, lw=1.6, ms=4, label=label)
             if (bound > 0.0).all():
                 one.plot(x, bound, color=MUTED, lw=1.3, ls=(0, (4, 1.5)), label="bound")
             _log(one.set_xscale, one.xaxis)
@@ -100,9 +102,9 @@ def _over_horizons(
             else:
                 one.text(0.5, 0.4, "regret is not positive", transform=one.transAxes, ha="center", color=MUTED)
             one.set_title(names[kind], size=FONT, loc="left")
-            one.set_xlabel("horizon T")
-            one.legend(frameon=False, fontsize=FONT - 1, labelcolor=MUTED, loc="upper left")
-        axes[0].set_ylabel("regret after T rounds")
+            one.set_xlabel("horizon T" if many else "round t")
+            one.legend(frameon=False, fontsize=FONT - 1, labelcolor=MUTED, loc="best")
+        axes[0].set_ylabel(f"regret after {'T' if many else 't'} rounds")
         _save(figure, part)
     return target
 

@@ -4,11 +4,11 @@ One round of architecture h, with weights w in the ball W of diameter D around 0
 
     activities x in [-1, 1]^d, y in [-1, 1], theta in [0, 1]         (A3)
     trace      e = plasticity.local_trace(x, y, w, theta)            |e| <= E of the rule
-    update     u = beta r e,  w <- project(w + eta u)                (A4)  beta = reach / (C D E), so |u| <= U = reach / (C D)
-    loss       l_t(h, v) = l_t(h, w) - C <v - w, u>  for any v in W  (A5)  with equality: C is known because we chose it
+    update     u = beta r e,  w <- project(w + eta u)                (A4) beta = reach / (C D E), U = reach / (C D)
+    loss       l_t(h, v) = l_t(h, w) - C <v - w, u>  for any v in W  (A5) with equality: C is known because we chose it
 
 The loss is linear in v, so A5 holds with equality; of all convex losses with this slope at w it has the largest regret.
-C D U = `reach` is how far the weights can move a loss. Two kinds of adversary (A2: both keep every loss of every v in [0, 1]):
+C D U = `reach` is how far the weights can move a loss. Two kinds of adversary, both with all losses in [0, 1] (A2):
 
     stochastic, shifting  the reward that gates the update is the return itself, r = 1 - l_t(h, w): with a drawn base
                           b in [reach / 2, 1] the fixed point is r = (1 - b) / (1 - C beta <w, e>)
@@ -29,9 +29,26 @@ import numpy as np
 
 from neol import seeding
 from neol.errors import NeolError, nearest
-from neol.hedge import EXP3, FIXED_SHARE, HEDGE, LARGEST_POOL, MOST_ROUNDS, SCHEDULES, count, draw, epochs
-from neol.hedge import Rates, exp3_bound, exp3_rates, hedge_bound, hedge_rates, outer_select, outer_update
-from neol.hedge import share_bound, share_rates
+from neol.hedge import (
+    EXP3,
+    FIXED_SHARE,
+    HEDGE,
+    LARGEST_POOL,
+    MOST_ROUNDS,
+    SCHEDULES,
+    Rates,
+    count,
+    draw,
+    epochs,
+    exp3_bound,
+    exp3_rates,
+    hedge_bound,
+    hedge_rates,
+    outer_select,
+    outer_update,
+    share_bound,
+    share_rates,
+)
 from neol.jit import kernel
 from neol.plasticity import RULE_ID, local_trace
 
@@ -62,7 +79,12 @@ class Setting:
 
     def __post_init__(self) -> None:
         rules = [r for r in RULE_ID if r != "none"]
-        for name, valid in (("rule", rules), ("feedback", FEEDBACK), ("adversary", ADVERSARIES), ("schedule", SCHEDULES)):
+        for name, valid in (
+            ("rule", rules),
+            ("feedback", FEEDBACK),
+            ("adversary", ADVERSARIES),
+            ("schedule", SCHEDULES),
+        ):
             if getattr(self, name) not in valid:
                 value = getattr(self, name)
                 raise NeolError(f"{name} = '{value}' is not allowed; {nearest(value, valid)}")
@@ -73,7 +95,9 @@ class Setting:
         if not 0.0 < self.diameter < math.inf:
             raise NeolError(f"diameter = {self.diameter} is not allowed; it must be positive.")
         if not 0.0 <= self.reach <= 0.5:
-            raise NeolError(f"reach = {self.reach} is not allowed; it must be in (0, 0.5], or 0 for the adversary's own.")
+            raise NeolError(
+                f"reach = {self.reach} is not allowed; it must be in (0, 0.5], or 0 for the adversary's own."
+            )
         if not 0 <= self.switches < self.rounds:
             raise NeolError(f"switches = {self.switches} is not allowed; it must be from 0 to rounds - 1.")
         if self.switches and (self.feedback == "bandit" or self.schedule != "known"):
@@ -91,7 +115,7 @@ class Setting:
 
     @property
     def trace_limit(self) -> float:
-        """E, the largest norm of the rule's trace: |x y|, |y (x - y w)|, |y (y - theta) x| with activities in [-1, 1]."""
+        """E, the largest norm of the trace x y, y (x - y w) or y (y - theta) x with activities in [-1, 1]."""
         root = math.sqrt(self.dim)
         return {"hebb": root, "oja": root + self.diameter / 2.0, "bcm": 2.0 * root}[self.rule]
 
@@ -184,7 +208,8 @@ class Block(NamedTuple):
 
 
 def new_block(rounds: int, pool: int) -> Block:
-    return Block(*(np.zeros((rounds, pool)) for _ in range(4)), np.zeros(rounds, np.int64))
+    losses, probabilities, norms, surrogate = (np.zeros((rounds, pool)) for _ in range(4))
+    return Block(losses, probabilities, norms, surrogate, np.zeros(rounds, np.int64))
 
 
 def make_instance(s: Setting, seed: int) -> Instance:
@@ -316,7 +341,7 @@ def _sense(instance, lives, t, trace, reward, losses):
 def _hurt(instance, lives, t, trace, reward, losses):
     """The worst case: fill the same.
 
-    Losses: every second architecture fails, by turns (gamma / 8 a round); at the end all but the best do (ln M / gamma).
+    Losses: every second architecture fails, by turns (gamma / 8 a round); at the end all but one do (ln M / gamma).
     Activities push w by a full step along (1, .., 1): forth while it is behind -R + D (t + 1) / T, else back. So w
     wanders from -R to R in T rounds of full-length updates, and the projection, which only lowers regret, rests.
     """

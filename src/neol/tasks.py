@@ -32,6 +32,7 @@ class Task(NamedTuple):
     window: int = 64  # episodes in flight per thread; the fastest here, by measurement
     film_every: int = 1  # steps per frame of a film
     film_fps: int = 50
+    returns: tuple[float, float] = (0.0, 1.0)  # no episode's return lies outside: what normalised losses are made with
     settings: Mapping[str, Any] = MappingProxyType({})
 
     @property
@@ -57,18 +58,20 @@ TASKS: dict[str, Task] = {
         Task(
             "cartpole", "CartPole-v1", 500,
             ("x", "x vel", "angle", "angle vel"), ("left", "right"), ARGMAX, action_dtype="int32", window=512,
+            returns=(0.0, 500.0),
         ),
         Task(
             "lunarlander", "LunarLanderContinuous-v3", 1000,
             ("x", "y", "x vel", "y vel", "angle", "angle vel", "left leg", "right leg"), ("main", "side"),
             BOUNDED, (-1.0,) * 2, (1.0,) * 2, window=128, settings={"generations": 1000, "max_env_steps": 4_500_000},
+            returns=(-1500.0, 400.0),
         ),
         Task(
             "bipedalwalker", "BipedalWalker-v3", 1000,
             ("hull angle", "hull angle vel", "x vel", "y vel", "hip 1", "hip 1 vel", "knee 1", "knee 1 vel",
              "leg 1 contact", "hip 2", "hip 2 vel", "knee 2", "knee 2 vel", "leg 2 contact", *_LIDAR),
             ("hip 1", "knee 1", "hip 2", "knee 2"), BOUNDED, (-1.0,) * 4, (1.0,) * 4,
-            settings={**_SMALL_STEPS, "fitness_offset": -0.1},
+            settings={**_SMALL_STEPS, "fitness_offset": -0.1}, returns=(-500.0, 400.0),
         ),
         Task(
             "hopper", "Hopper-v4", 1000,
@@ -76,7 +79,7 @@ TASKS: dict[str, Task] = {
              "leg vel", "foot vel"),
             ("thigh", "leg", "foot"), BOUNDED, (-1.0,) * 3, (1.0,) * 3, "float64", "float64", reusable=True,
             film_every=4, film_fps=31,
-            settings={**_SMALL_STEPS, "fitness_offset": -1.0},
+            settings={**_SMALL_STEPS, "fitness_offset": -1.0}, returns=(-500.0, 6000.0),
         ),
     )
 }  # fmt: skip
