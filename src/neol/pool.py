@@ -18,6 +18,7 @@ from neol.genome import Genomes, concatenate, first_population, take
 from neol.hedge import LARGEST_POOL, count, hedge
 from neol.variation import breed
 
+MOST_RATES = 1_000_000  # generations after which the learning rate falls no more
 GROWTH = 12  # rounds of structural mutation that a random topology has behind it
 # Additions and deletions in balance, so that the pool holds smaller and larger networks than the first population.
 STRUCTURE: dict[str, Any] = {
@@ -76,7 +77,7 @@ class HedgePool:
     ) -> None:
         self.low, self.high = low, high
         self.genomes = random_pool(config, inputs, outputs, size, seed)
-        self.selector = hedge(size, rounds, seed, "decreasing")
+        self.selector = hedge(size, min(rounds, MOST_RATES), seed, "decreasing")
 
     @property
     def generation(self) -> int:
@@ -89,8 +90,11 @@ class HedgePool:
         return int(np.ceil(np.exp(-(p * np.log(p)).sum()) - 1e-9))
 
     def merit(self, fitness: np.ndarray) -> np.ndarray:
-        """What the champion's candidates are chosen by, f8 (M,): p_t, not the luck of one generation."""
-        return self.selector.p
+        """What the champion's candidates are chosen by, f8 (M,): the losses of all generations, as p_{t+1} is."""
+        return -(self.selector.total + self._losses(fitness))
+
+    def _losses(self, fitness: np.ndarray) -> np.ndarray:
+        return normalised_losses(fitness, self.low, self.high, f"generation {self.generation}")
 
     def ask(self) -> Genomes:
         """The pool: full information evaluates all of it."""
@@ -98,7 +102,7 @@ class HedgePool:
 
     def tell(self, fitness: np.ndarray, adapted: np.ndarray | None = None) -> None:
         """Reweight. fitness f8 (M,); adapted f8 (M, C): the weights that each topology carries on (lamarckian)."""
-        self.selector.tell(normalised_losses(fitness, self.low, self.high, f"generation {self.generation}"))
+        self.selector.tell(self._losses(fitness))
         if adapted is not None:
             self.genomes = self.genomes._replace(weight=adapted)
 

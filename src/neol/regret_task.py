@@ -34,6 +34,7 @@ from neol.pool import normalised_losses, random_pool, run_pool
 from neol.presets import configure
 from neol.regret import curve_points
 from neol.rollout import CHUNK, EnvPoolEngine, Episodes
+from neol.store import read_config
 from neol.tasks import Task, find
 
 MOST_ROUNDS, LARGEST_POOL = 10**6, CHUNK  # a round's episodes are one chunk, so that it can be replayed to the bit
@@ -138,10 +139,10 @@ def open_stage(s: TaskSetting) -> Stage:
     task = find(s.task)
     config = configure(s.task, rule=s.rule, seed=s.seed, max_steps=s.max_steps)
     if s.run is not None:
+        trained = read_config(s.run).run.task
+        if trained != task.name:
+            raise NeolError(f"'{s.run}' is a run of task '{trained}', so its topologies do not fit '{task.name}'.")
         genomes = run_pool(s.run, s.pool)
-        inputs = {int(-g.min(initial=0)) for g in genomes.source}
-        if max(inputs) > task.n_inputs:
-            raise NeolError(f"'{s.run}' is a run of a task with more inputs than '{task.name}' has.")
     else:
         genomes = random_pool(config.neat, task.n_inputs, task.n_outputs, s.pool, s.seed)
     phenotypes = compile_phenotypes(genomes, task.n_inputs, task.n_outputs)
@@ -225,7 +226,7 @@ def reward_range(stage: Stage, episodes: int = 2) -> tuple[float, float]:
     low, high = math.inf, -math.inf
     env = gymnasium.make(stage.task.id)
     for p in range(stage.setting.pool):
-        document = netjson.to_document(stage.phenotypes, stage.genomes, p, recurrent=False)
+        document = netjson.to_document(stage.phenotypes, stage.genomes, p, bool(stage.phenotypes.remembers[p]))
         net = PlasticNetwork.from_json({**document, "interface": interface(stage.task)}, rule="none")
         for episode in range(episodes):
             observation, _ = env.reset(seed=episode)

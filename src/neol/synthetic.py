@@ -222,7 +222,7 @@ def make_instance(s: Setting, seed: int) -> Instance:
     gap = min(0.5, math.sqrt(math.log(s.pool) / seen))
     best = int(_draw_instance(seed, adversary, gap, teacher, mean))
     endgame = 0
-    if adversary == WORST_CASE and s.pool > 1:
+    if adversary == WORST_CASE and s.pool > 1 and s.reached < 0.5:
         # Hedge tells the best from M - 1 others by a factor e^CLEAR after this many rounds of gap 1 - 2 reach
         gamma = float(hedge_rates("known", s.rounds, s.pool).gamma[0])
         endgame = min(s.rounds, math.ceil((math.log(s.pool) + CLEAR) / (gamma * (1.0 - 2.0 * s.reached))))

@@ -16,16 +16,18 @@ import numpy as np
 from neol import seeding, store
 from neol.champion import Champion, choose_champion
 from neol.config import Config
+from neol.errors import NeolError
 from neol.genome import Genomes, concatenate, take
 from neol.jit import announce_compilation
 from neol.neat import Neat
 from neol.phenotype import Phenotypes, compile_phenotypes, gene_weights
 from neol.plasticity import plasticity
+from neol.pool import HedgePool
 from neol.presets import configure
 from neol.progress import Progress
 from neol.rollout import EnvPoolEngine, Episodes, RolloutResult
 from neol.run import Run
-from neol.tasks import find
+from neol.tasks import Task, find
 from neol.tensorboard import EventWriter
 
 HISTORY_COLUMNS = (
@@ -55,7 +57,7 @@ class Trainer:
         self.task = find(config.run.task)
         self.plastic = plasticity(config.plasticity)
         self.engine = EnvPoolEngine(self.task, config.rollout.max_steps, config.rollout.threads, config.rollout.window)
-        self.outer = Neat(config.neat, self.task.n_inputs, self.task.n_outputs, config.run.seed)
+        self.outer = outer_loop(config, self.task)
         self.history: list[list[float]] = []
         self.timing: list[list[float]] = []
         self.archive: list[Genomes] = []  # the best genome of each of the last generations, as it was evaluated
@@ -99,20 +101,21 @@ class Trainer:
         return done
 
     def _record(self, g: Genomes, ph: Phenotypes, fitness: np.ndarray, result: RolloutResult) -> Generation:
+        merit = self.outer.merit(fitness)
         order = np.argsort(-fitness, kind="stable")
         best = int(order[0])
         returns = result.returns.mean(axis=1)
         expressed = (int(np.diff(ph.node_start)[best]), int(np.diff(ph.edge_start[ph.node_start])[best]))
         values = (
             self.outer.generation, self.env_steps + result.env_steps, fitness[best], fitness.mean(), np.median(fitness),
-            returns.max(), returns.mean(), result.steps.mean(), len(self.outer.species.id), *expressed,
+            returns.max(), returns.mean(), result.steps.mean(), self.outer.groups, *expressed,
             g.n_nodes.mean(), g.n_conns.mean(), g.step_size.mean(),
             np.abs(result.weight - ph.weight).mean() if len(ph.weight) else 0.0,
         )  # fmt: skip
         self.history.append([float(v) for v in values])
         keep = self.config.run.champion_candidates
         self.archive = [*self.archive, take(g, order[:1])][-keep:]
-        self.finalists = take(g, order[:keep])
+        self.finalists = take(g, np.argsort(-merit, kind="stable")[:keep])
         return Generation(dict(zip(HISTORY_COLUMNS, self.history[-1], strict=True)), g, fitness, result)
 
     def candidates(self) -> Genomes:
@@ -169,6 +172,20 @@ class Trainer:
         run = self.config.run
         by_steps = self.env_steps / run.max_env_steps if run.max_env_steps else 0.0
         return min(1.0, max(self.outer.generation / run.generations, by_steps))
+
+
+def outer_loop(config: Config, task: Task) -> Neat | HedgePool:
+    """OuterInit: a NEAT population, or a pool to select from."""
+    run, shape = config.run, (task.n_inputs, task.n_outputs, config.run.seed)
+    if run.outer == "neat":
+        return Neat(config.neat, *shape)
+    low, high = (run.return_low, run.return_high) if run.return_low or run.return_high else task.returns
+    if not low < high:
+        raise NeolError(f"return_low = {low} is not allowed with return_high = {high}; it must be less.")
+    offset = config.rollout.fitness_offset * config.rollout.max_steps  # fitness = return + offset for every step
+    if not (run.return_low or run.return_high):
+        low, high = low + min(0.0, offset), high + max(0.0, offset)
+    return HedgePool(config.neat, run.pool, low, high, run.generations, *shape)
 
 
 Callback = Callable[[Generation], Any]
