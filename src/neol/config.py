@@ -417,6 +417,11 @@ def check_together(config: Config) -> None:
             f"pop_size = {n.pop_size} is not allowed; with elitism = {n.elitism} and min_species_size = "
             f"{n.min_species_size} two species need at least {2 * least} genomes."
         )
+    run = config.run
+    if (run.return_low or run.return_high) and not run.return_low < run.return_high:
+        raise NeolError(
+            f"return_low = {run.return_low} is not allowed; it must be less than return_high = {run.return_high}."
+        )
     for gene in ("weight", "bias", "response"):
         low, high = getattr(n, f"{gene}_min_value"), getattr(n, f"{gene}_max_value")
         if low > high:

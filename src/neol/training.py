@@ -16,7 +16,6 @@ import numpy as np
 from neol import seeding, store
 from neol.champion import Champion, choose_champion
 from neol.config import Config
-from neol.errors import NeolError
 from neol.genome import Genomes, concatenate, take
 from neol.jit import announce_compilation
 from neol.neat import Neat
@@ -179,12 +178,10 @@ def outer_loop(config: Config, task: Task) -> Neat | HedgePool:
     run, shape = config.run, (task.n_inputs, task.n_outputs, config.run.seed)
     if run.outer == "neat":
         return Neat(config.neat, *shape)
-    low, high = (run.return_low, run.return_high) if run.return_low or run.return_high else task.returns
-    if not low < high:
-        raise NeolError(f"return_low = {low} is not allowed with return_high = {high}; it must be less.")
-    offset = config.rollout.fitness_offset * config.rollout.max_steps  # fitness = return + offset for every step
-    if not (run.return_low or run.return_high):
-        low, high = low + min(0.0, offset), high + max(0.0, offset)
+    low, high = run.return_low, run.return_high
+    if low == high:  # the task's own; fitness = return + offset for every step
+        offset = config.rollout.fitness_offset * config.rollout.max_steps
+        low, high = task.returns[0] + min(0.0, offset), task.returns[1] + max(0.0, offset)
     return HedgePool(config.neat, run.pool, low, high, run.generations, *shape)
 
 
