@@ -1,6 +1,6 @@
 """Algorithm 1 on the synthetic instances in plain Python, one architecture after the other, a line per equation.
 
-The tests hold the kernels against it; `benchmarks/regret.py` times the same loop.
+The tests hold the kernels against it. (`benchmarks/regret.py` times a loop like it, with NumPy's own random numbers.)
 """
 
 from __future__ import annotations

@@ -234,6 +234,9 @@ def test_a_wrong_normalisation_is_one_sentence_that_names_the_range_observed(tmp
     with pytest.raises(NeolError, match=r"from -3 to 2, so that losses normalised with \[0, 1\] range from -1 to 4"):
         normalised_losses(np.array([-3.0, 2.0]), 0.0, 1.0, "round 9")
     assert_near(normalised_losses(np.array([-3.0, 2.0]), -3.0, 2.0, "round 9"), [1.0, 0.0])
+    assert_near(normalised_losses(np.array([-3.0, 1.0]), -1.0, 3.0, "round 9", floor=True), [1.0, 0.5])
+    with pytest.raises(NeolError, match="range from 0 to 4"):
+        normalised_losses(np.array([0.0, 4.0]), -1.0, 3.0, "round 9", floor=True)
 
 
 def test_random_pools_differ_in_topology_and_follow_the_seed():
@@ -266,7 +269,7 @@ def test_a_pool_comes_from_a_run(tmp_path):
 
 def test_hedge_over_a_pool_has_the_shape_of_neat():
     config = configure("cartpole").neat
-    outer = HedgePool(config, 6, 0.0, 500.0, 50, 4, 2, seed=1)
+    outer = HedgePool(config, 6, 0.0, 500.0, False, 50, 4, 2, seed=1)
     first = outer.ask()
     fitness = np.array([10.0, 500.0, 20.0, 30.0, 40.0, 50.0])
     for _ in range(30):
@@ -278,7 +281,7 @@ def test_hedge_over_a_pool_has_the_shape_of_neat():
     adapted = first.weight + 1.0
     outer.tell(fitness, adapted)
     assert np.array_equal(outer.ask().weight, adapted)  # each topology carries its weights on
-    again = HedgePool(config, 6, 0.0, 500.0, 50, 4, 2, seed=1)
+    again = HedgePool(config, 6, 0.0, 500.0, False, 50, 4, 2, seed=1)
     again.restore(outer.state())
     again.tell(fitness)
     outer.tell(fitness)

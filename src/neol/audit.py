@@ -268,7 +268,8 @@ def verdict(a: dict[str, Any], holds: dict[str, bool], vacuous: bool) -> list[st
     return [
         f"A1, A3, A6 and A7 hold by construction: {a['A1_pool']} topologies, a box of diameter {a['A3_diameter']:.4g}, "
         f"Hedge, every loss seen; {share['A3_share_of_weights_at_the_limit']} of the weights lay at the box's limit.",
-        f"A2: losses lay in [{low:.4g}, {high:.4g}], as they must; the rewards that gate the updates lay in "
+        f"A2: losses lay in [{low:.4g}, {high:.4g}], as they must ({share['A2_share_of_returns_below_it']} of the "
+        "returns lay below the range and count as its end); the rewards that gate the updates lay in "
         f"[{least:.4g}, {most:.4g}], {'as A2 asks' if a['A2_holds'] else 'not in [0, 1] as A2 asks'}.",
         f"A4 holds: the updates' norm was {a['A4_median_update_norm']:.4g} in the median and "
         f"{a['A4_largest_update_norm']:.4g} at most.",

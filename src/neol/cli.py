@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -297,16 +298,20 @@ def _regret(args: argparse.Namespace) -> int:
 
     out = open_out(args.out)
     show = Progress(quiet=args.quiet)
+    compiling = ExitStack()
     begun: list[float] = []
 
     def say(text: str, done: float) -> None:
+        compiling.close()
         if not begun:  # what came before was compilation: it says nothing about what is left
             begun.append(done)
             show.start(done)
-        show.update(text, done, last=done >= 1.0)
+        else:
+            show.update(text, done, last=done >= 1.0)
 
     try:
-        with announce_compilation(show.say_once):
+        with compiling:
+            compiling.enter_context(announce_compilation(show.say_once))
             named, facts, title = (_regret_synthetic if args.kind == "synthetic" else _regret_task)(args, say)
     finally:
         show.stop()

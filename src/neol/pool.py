@@ -57,9 +57,12 @@ def run_pool(folder: Path, size: int) -> Genomes:
     return take(found, slice(0, size))
 
 
-def normalised_losses(returns: np.ndarray, low: float, high: float, when: str) -> np.ndarray:
-    """Loss of Algorithm 1: 1 - (return - low) / (high - low); outside [0, 1] a NeolError names the range observed."""
-    losses = 1.0 - (returns - low) / (high - low)
+def normalised_losses(returns: np.ndarray, low: float, high: float, when: str, floor: bool = False) -> np.ndarray:
+    """Loss of Algorithm 1: 1 - (return - low) / (high - low); outside [0, 1] a NeolError names the range observed.
+
+    With `floor` (a task whose returns have no least value) returns below `low` count as `low`.
+    """
+    losses = 1.0 - ((np.maximum(returns, low) if floor else returns) - low) / (high - low)
     if not (losses.min() >= 0.0 and losses.max() <= 1.0):
         raise NeolError(
             f"losses must lie in [0, 1], but the returns of {when} range from {returns.min():.6g} to "
@@ -73,9 +76,10 @@ class HedgePool:
     """OuterInit, OuterSelect (`ask`) and OuterUpdate (`tell`) of Algorithm 1 with Hedge: full information, any T."""
 
     def __init__(
-        self, config: NeatConfig, size: int, low: float, high: float, rounds: int, inputs: int, outputs: int, seed: int
-    ) -> None:
-        self.low, self.high = low, high
+        self, config: NeatConfig, size: int, low: float, high: float, floor: bool, rounds: int, inputs: int,
+        outputs: int, seed: int,
+    ) -> None:  # fmt: skip
+        self.low, self.high, self.floor = low, high, floor
         self.genomes = random_pool(config, inputs, outputs, size, seed)
         self.selector = hedge(size, min(rounds, MOST_RATES), seed, "decreasing")
 
@@ -94,7 +98,7 @@ class HedgePool:
         return -(self.selector.total + self._losses(fitness))
 
     def _losses(self, fitness: np.ndarray) -> np.ndarray:
-        return normalised_losses(fitness, self.low, self.high, f"generation {self.generation}")
+        return normalised_losses(fitness, self.low, self.high, f"generation {self.generation}", self.floor)
 
     def ask(self) -> Genomes:
         """The pool: full information evaluates all of it."""

@@ -117,15 +117,26 @@ def _average(named: Mapping[str, np.ndarray], path: Path, title: str, names: Map
     with replacing(target) as part, _style():
         figure, axes = _panels(1, title, wide=6.2, room=0.12)
         one = axes[0]
+        least, hidden = 0.0, []
         for kind, color in COLORS.items():
-            _band(one, x, named[f"{source}_{kind}"] / x, color, names[kind])
+            values = named[f"{source}_{kind}"] / x
+            if values.min() > 1.0:  # in the surrogate's units, on a task
+                hidden.append(names[kind])
+                continue
+            _band(one, x, values, color, names[kind])
+            least = min(least, float(values.min()))
         bound = named[f"{source}_total_bound"] / x
-        one.plot(x, bound, color=MUTED, lw=1.3, ls=(0, (4, 1.5)), label="bound of the total")
+        if bound.min() > 1.0:
+            hidden.append("the total's bound")
+        else:
+            one.plot(x, bound, color=MUTED, lw=1.3, ls=(0, (4, 1.5)), label="bound of the total")
         one.axhline(0.0, color="#BBBBBB", lw=0.8)
         _log(one.set_xscale, one.xaxis)
-        shown = np.concatenate([named[f"{source}_{kind}"] / x for kind in COLORS]).min()
-        one.set_ylim(min(-0.05, 1.1 * float(shown)), min(1.05, 1.1 * float(bound.max())))
+        one.set_ylim(min(-0.05, 1.1 * least), min(1.05, 1.1 * float(bound.max())))
+        if hidden:
+            note = f"above 1 and not shown: {', '.join(hidden)}"
+            one.text(0.02, 0.95, note, transform=one.transAxes, va="top", size=FONT - 1, color=MUTED)
         one.set(xlabel="horizon T" if many else "round t", ylabel="regret per round")
-        one.legend(frameon=False, fontsize=FONT - 1, labelcolor=MUTED)
+        one.legend(frameon=False, fontsize=FONT - 1, labelcolor=MUTED, loc="best")
         _save(figure, part)
     return target

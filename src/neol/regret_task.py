@@ -100,6 +100,7 @@ class Stage(NamedTuple):
     owner: np.ndarray  # i8 (E,) topology of each edge
     plastic: Plasticity  # without clipping within an episode
     engine: EnvPoolEngine
+    max_steps: int
 
     def rollout(self, t: int, weight: np.ndarray, eta: float) -> tuple[np.ndarray, np.ndarray]:
         """Round t from the weights f8 (E,): the returns f8 (M,), and the weights f8 (E,) at the end."""
@@ -112,7 +113,8 @@ class Stage(NamedTuple):
         return result.returns[:, 0], result.weight
 
     def losses(self, returns: np.ndarray, t: int) -> np.ndarray:
-        return normalised_losses(returns, *self.setting.returns, f"round {t}")
+        floor = self.task.unbounded_below and math.isnan(self.setting.return_low)
+        return normalised_losses(returns, *self.setting.returns, f"round {t}", floor)
 
     def by_topology(self, values: np.ndarray) -> np.ndarray:
         """Sums f8 (.., M) over the edges of each topology, of values f8 (.., E)."""
@@ -124,6 +126,7 @@ class Stage(NamedTuple):
 class Record(NamedTuple):
     """Everything that happened, round by round."""
 
+    returns: np.ndarray  # f8 (T, M)
     losses: np.ndarray  # f8 (T, M) l_t(h, w_t)
     probabilities: np.ndarray  # f8 (T, M)
     chosen: np.ndarray  # i8 (T,)
@@ -148,8 +151,9 @@ def open_stage(s: TaskSetting) -> Stage:
     phenotypes = compile_phenotypes(genomes, task.n_inputs, task.n_outputs)
     edges = np.diff(phenotypes.edge_start[phenotypes.node_start])
     plastic = plasticity(config.plasticity)._replace(rule=RULE_ID[s.rule], weight_limit=math.inf)
-    engine = EnvPoolEngine(task, config.rollout.max_steps, s.threads)
-    return Stage(s, task, genomes, phenotypes, np.repeat(np.arange(s.pool), edges), plastic, engine)
+    steps = config.rollout.max_steps
+    engine = EnvPoolEngine(task, steps, s.threads)
+    return Stage(s, task, genomes, phenotypes, np.repeat(np.arange(s.pool), edges), plastic, engine, steps)
 
 
 def play_task(stage: Stage, say: Say | None = None) -> Record:
@@ -158,11 +162,13 @@ def play_task(stage: Stage, say: Say | None = None) -> Record:
     weight = np.clip(stage.phenotypes.weight, -limit, limit)
     eta = s.eta or tuned_eta(stage, weight)
     outer = hedge(s.pool, s.rounds, s.seed)  # OuterInit
-    shape = (s.rounds, s.pool)
-    record = Record(
-        np.empty(shape), np.empty(shape), np.empty(s.rounds, np.int64), np.empty((s.rounds, len(weight))),
-        np.empty((s.rounds, len(weight))), weight, float(outer.rates.gamma[0]), eta,
-    )  # fmt: skip
+
+    def table(width: int) -> np.ndarray:
+        return np.empty((s.rounds, width))
+
+    m, e = s.pool, len(weight)
+    chosen, gamma = np.empty(s.rounds, np.int64), float(outer.rates.gamma[0])
+    record = Record(table(m), table(m), table(m), chosen, table(e), table(e), weight, gamma, eta)
     for t in range(s.rounds):
         record.chosen[t], record.probabilities[t] = outer.ask(), outer.p  # OuterSelect
         returns, moved = stage.rollout(t, weight, eta)  # Rollout
@@ -172,7 +178,8 @@ def play_task(stage: Stage, say: Say | None = None) -> Record:
             raise NeolError(
                 f"eta = {eta:.4g} is too large: the weights of round {t} grew without bound; give a smaller."
             )
-        record.losses[t], record.weights[t], record.updates[t] = losses, weight, (moved - weight) / eta
+        record.returns[t], record.losses[t] = returns, losses
+        record.weights[t], record.updates[t] = weight, (moved - weight) / eta
         weight = np.clip(moved, -limit, limit)  # w_{t+1} = project(w_t + eta u_t)
         if say is not None:
             say(f"round {t}", (t + 1) / s.rounds)
@@ -231,7 +238,7 @@ def reward_range(stage: Stage, episodes: int = 2) -> tuple[float, float]:
         for episode in range(episodes):
             observation, _ = env.reset(seed=episode)
             net.reset()
-            for _ in range(stage.engine._lanes[0].max_steps):
+            for _ in range(stage.max_steps):
                 observation, reward, terminated, truncated, _ = env.step(net.act(observation))
                 low, high = min(low, float(reward)), max(high, float(reward))
                 if terminated or truncated:
@@ -248,7 +255,8 @@ def curves(stage: Stage, r: Record) -> dict[str, np.ndarray]:
     h = int(r.losses.sum(axis=0).argmin())
     norms = np.sqrt(stage.by_topology(r.updates**2))
     return {
-        "losses": r.losses, "probabilities": r.probabilities, "chosen": r.chosen, "update_norms": norms,
+        "returns": r.returns, "losses": r.losses, "probabilities": r.probabilities, "chosen": r.chosen,
+        "update_norms": norms,
         "surrogate": -stage.by_topology(r.weights * r.updates), "gamma": np.array(r.gamma), "eta": np.array(r.eta),
         "diameter": np.array(diameters(stage).max()), "diameters": diameters(stage), "owner": stage.owner,
         "weights": r.weights, "updates": r.updates, "horizons": np.array([stage.setting.rounds]), "curve_rounds": at,
@@ -267,7 +275,9 @@ def observed(stage: Stage, r: Record) -> dict[str, Any]:
     return {
         "A1_pool": stage.setting.pool,
         "A2_loss_range": [float(r.losses.min()), float(r.losses.max())],
+        "A2_return_range": [float(r.returns.min()), float(r.returns.max())],
         "A2_return_normalisation": list(stage.setting.returns),
+        "A2_share_of_returns_below_it": float((r.returns < stage.setting.returns[0]).mean()),
         "A2_reward_range": [low, high],
         "A2_holds": bool(low >= 0.0 and high <= 1.0),
         "A3_diameter": float(diameters(stage).max()),

@@ -32,7 +32,8 @@ class Task(NamedTuple):
     window: int = 64  # episodes in flight per thread; the fastest here, by measurement
     film_every: int = 1  # steps per frame of a film
     film_fps: int = 50
-    returns: tuple[float, float] = (0.0, 1.0)  # no episode's return lies outside: what normalised losses are made with
+    returns: tuple[float, float] = (0.0, 1.0)  # the range that normalised losses are made with
+    unbounded_below: bool = False  # returns have no least value: those below the range have loss 1
     settings: Mapping[str, Any] = MappingProxyType({})
 
     @property
@@ -64,7 +65,7 @@ TASKS: dict[str, Task] = {
             "lunarlander", "LunarLanderContinuous-v3", 1000,
             ("x", "y", "x vel", "y vel", "angle", "angle vel", "left leg", "right leg"), ("main", "side"),
             BOUNDED, (-1.0,) * 2, (1.0,) * 2, window=128, settings={"generations": 1000, "max_env_steps": 4_500_000},
-            returns=(-1500.0, 400.0),
+            returns=(-1000.0, 400.0), unbounded_below=True,  # its shaping charges for every turn of a spin
         ),
         Task(
             "bipedalwalker", "BipedalWalker-v3", 1000,

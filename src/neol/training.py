@@ -178,11 +178,12 @@ def outer_loop(config: Config, task: Task) -> Neat | HedgePool:
     run, shape = config.run, (task.n_inputs, task.n_outputs, config.run.seed)
     if run.outer == "neat":
         return Neat(config.neat, *shape)
-    low, high = run.return_low, run.return_high
+    low, high, floor = run.return_low, run.return_high, False
     if low == high:  # the task's own; fitness = return + offset for every step
         offset = config.rollout.fitness_offset * config.rollout.max_steps
         low, high = task.returns[0] + min(0.0, offset), task.returns[1] + max(0.0, offset)
-    return HedgePool(config.neat, run.pool, low, high, run.generations, *shape)
+        floor = task.unbounded_below
+    return HedgePool(config.neat, run.pool, low, high, floor, run.generations, *shape)
 
 
 Callback = Callable[[Generation], Any]
