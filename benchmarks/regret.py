@@ -162,9 +162,7 @@ def hedge_rounds(total, p, losses, rounds, gamma, every):
     for t in range(rounds):
         if t % every == 0 or t == rounds - 1:
             outer_select(0, total, p, gamma, False)
-            s = 0.0
-            for h in range(len(p)):
-                s += p[h]
+            s = p.sum()
             worst = max(worst, abs(s - 1.0))
             finite &= np.isfinite(s)
         outer_update(0, total, p, losses[t % len(losses)], 0, gamma, 0.0)

@@ -18,6 +18,7 @@ from neol import cli
 from neol.errors import NeolError
 from neol.hedge import best_switching
 from neol.regret import KINDS, curve_points, experiment, horizons, measure, slope, summary
+from neol.regret_plots import short
 from neol.synthetic import Setting
 
 RULES = ("hebb", "oja", "bcm")
@@ -141,6 +142,12 @@ def test_the_folder_has_the_figures_and_the_section_for_reports(folder):
     text = (folder / "regret.md").read_text()
     assert text.startswith("## Regret: synthetic, worst-case, full feedback, rule oja")
     assert "Exponent of T" in text
+
+
+def test_axes_have_short_numbers():
+    assert [short(v) for v in (0.0, 0.05, 2.0, 150.0, 1500.0, 2e4, 1.5e5, 1e6, 1e10)] == [
+        "0", "0.05", "2", "150", "1,500", "20k", "150k", "1M", "10G",
+    ]  # fmt: skip
 
 
 def test_the_same_command_writes_the_same_bytes(folder, tmp_path):

@@ -65,7 +65,7 @@ def _rates(schedule: str, tuned: np.ndarray, known: float, anytime: float) -> Ra
 
 
 def hedge_rates(schedule: str, rounds: int, pool: int) -> Rates:
-    """gamma = sqrt(8 ln M / T) (Lemma 2); decreasing: gamma_t = 2 sqrt(ln M / t) (Bubeck 2011, Theorem 2.4)."""
+    """gamma = sqrt(8 ln M / T) (Lemma 2); decreasing: gamma_t = 2 sqrt(ln M / t) (Bubeck 2011)."""
     log_m = math.log(count("pool", pool, LARGEST_POOL))
     return _rates(schedule, epochs(schedule, rounds), math.sqrt(8.0 * log_m), 2.0 * math.sqrt(log_m))
 
@@ -202,12 +202,23 @@ def exponential_weights(total, gamma, p):
     least = total[0]
     for h in range(1, len(total)):
         least = min(least, total[h])
-    norm = 0.0
     for h in range(len(total)):
         p[h] = math.exp(-gamma * (total[h] - least))
-        norm += p[h]
+    norm = _sum(p)
     for h in range(len(total)):
         p[h] /= norm
+
+
+@kernel
+def _sum(p):
+    """The sum of f8 (M,), in parts of 128: rounding grows with M / 128, not with M."""
+    total = 0.0
+    for first in range(0, len(p), 128):
+        part = 0.0
+        for h in range(first, min(first + 128, len(p))):
+            part += p[h]
+        total += part
+    return total
 
 
 @kernel
@@ -219,10 +230,9 @@ def outer_update(kind, total, p, losses, chosen, gamma, alpha):
         for h in range(len(total)):
             total[h] += losses[h]
     else:
-        norm = 0.0
         for h in range(len(p)):
             p[h] *= math.exp(-gamma * losses[h])
-            norm += p[h]
+        norm = _sum(p)
         for h in range(len(p)):  # p_{t+1} = alpha / M + (1 - alpha) v
             p[h] = alpha / len(p) + (1.0 - alpha) * p[h] / norm
 

@@ -50,18 +50,24 @@ def _band(axes: Any, x: np.ndarray, values: np.ndarray, color: str, label: str) 
         axes.fill_between(x, values.min(axis=0), values.max(axis=0), color=color, alpha=0.2, lw=0)
 
 
+def short(value: float, place: int | None = None) -> str:
+    """1,500 as 1,500, 20,000 as 20k, 0.05 as 0.05."""
+    for least, unit, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if abs(value) >= least:
+            return f"{value / unit:g}{letter}"
+    return f"{value:,.0f}" if abs(value) >= 100.0 else f"{value:g}"
+
+
 def _log(set_scale: Any, axis: Any) -> None:
     """A logarithmic axis with plain numbers."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import NullFormatter
 
     set_scale("log")
-    axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}" if v >= 1.0 else f"{v:g}"))
+    axis.set_major_formatter(short)
     axis.set_minor_formatter(NullFormatter())
 
 
 def _over_rounds(named: Mapping[str, np.ndarray], path: Path, title: str, names: Mapping[str, str]) -> Path:
-    from matplotlib.ticker import EngFormatter
-
     target, x = check_suffix(path, SUFFIXES), named["curve_rounds"]
     with replacing(target) as part, _style():
         figure, axes = _panels(3, title)
@@ -71,7 +77,8 @@ def _over_rounds(named: Mapping[str, np.ndarray], path: Path, title: str, names:
             one.axhline(0.0, color="#BBBBBB", lw=0.8)
             one.set_title(names[kind], size=FONT, loc="left")
             one.set_xlabel("round t")
-            one.xaxis.set_major_formatter(EngFormatter(sep=""))
+            one.xaxis.set_major_formatter(short)
+            one.yaxis.set_major_formatter(short)
             one.legend(frameon=False, fontsize=FONT - 1, labelcolor=MUTED)
         axes[0].set_ylabel("regret after t rounds")
         _save(figure, part)
