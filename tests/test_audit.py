@@ -307,7 +307,7 @@ def test_training_with_hedge_selects_and_resumes_to_the_same_bits(tmp_path):
     assert code == 2
     assert "losses must lie in [0, 1], but the returns of generation 0 range from" in err
     wrong = neol_("train", "cartpole", *tiny, "--return-low=3", "--out", tmp_path / "d")
-    assert "return_low = 3.0 is not allowed; it must be less than return_high = 0.0." in wrong[2]
+    assert "return_low = 3.0 is not allowed; it must be at most return_high = 0.0." in wrong[2]
     assert not (tmp_path / "d").exists()
 
 

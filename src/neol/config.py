@@ -63,7 +63,7 @@ class RunConfig:
     pool: int = field(default=16, metadata=_range(1, 1_000_000))
     """Topologies that hedge selects from (M)."""
     return_low: float = field(default=0.0, metadata=_VALUE)
-    """Fitness whose loss is 1, for hedge; return_low = return_high = 0: the task's own range."""
+    """Fitness whose loss is 1, for hedge; return_low = return_high: the task's own range."""
     return_high: float = field(default=0.0, metadata=_VALUE)
     """Fitness whose loss is 0, for hedge."""
     max_env_steps: int = field(default=0, metadata=_range(0, 2**62))
@@ -418,9 +418,9 @@ def check_together(config: Config) -> None:
             f"{n.min_species_size} two species need at least {2 * least} genomes."
         )
     run = config.run
-    if (run.return_low or run.return_high) and not run.return_low < run.return_high:
+    if run.return_low > run.return_high:
         raise NeolError(
-            f"return_low = {run.return_low} is not allowed; it must be less than return_high = {run.return_high}."
+            f"return_low = {run.return_low} is not allowed; it must be at most return_high = {run.return_high}."
         )
     for gene in ("weight", "bias", "response"):
         low, high = getattr(n, f"{gene}_min_value"), getattr(n, f"{gene}_max_value")
