@@ -28,7 +28,7 @@ from neol.errors import NeolError
 from neol.presets import configure
 from neol.tasks import TASKS
 
-COMMANDS = ("train", "evaluate", "replay", "draw", "export", "tasks")
+COMMANDS = ("train", "evaluate", "replay", "draw", "export", "regret", "tasks")
 TINY = (
     "--pop-size=10", "--generations=2", "--episodes=1", "--max-steps=40", "--threads=1", "--champion-candidates=2",
     "--champion-trials=1", "--champion-episodes=2",

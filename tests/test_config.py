@@ -69,6 +69,7 @@ def belongs_together(flat: dict[str, Any]) -> dict[str, Any]:
     for gene in ("weight", "bias", "response"):
         low, high = sorted((out[f"{gene}_min_value"], out[f"{gene}_max_value"]))
         out |= {f"{gene}_min_value": low, f"{gene}_max_value": high}
+    out["return_low"], out["return_high"] = sorted((out["return_low"], out["return_high"]))
     for gene in ("activation", "aggregation"):
         if out[f"{gene}_default"] != "random":
             out[f"{gene}_options"] = (*out[f"{gene}_options"], out[f"{gene}_default"])
@@ -512,3 +513,9 @@ def test_monstrous_toml_is_a_sentence(text):
 
 def test_parse_toml_gives_flat_names_in_plain_types():
     assert parse_toml('[neat]\npop_size = 5\n[plasticity]\nrule = "oja"') == {"pop_size": 5, "rule": "oja"}
+
+
+def test_the_range_of_returns_is_in_order() -> None:
+    assert Config().replace(return_low=-5.0, return_high=5.0).run.return_low == -5.0
+    with pytest.raises(NeolError, match=r"^return_low = 2.0 is not allowed; it must be at most return_high = 1.0\."):
+        Config().replace(return_low=2.0, return_high=1.0)

@@ -58,6 +58,14 @@ class RunConfig:
     """Seed of everything: the same seed gives the same bits."""
     generations: int = field(default=40, metadata=_COUNT)
     """Stop after this many generations (G)."""
+    outer: str = field(default="neat", metadata=_choice("neat", "hedge"))
+    """Outer loop: neat evolves a population; hedge evolves nothing, it selects from a pool of random topologies."""
+    pool: int = field(default=16, metadata=_range(1, 1_000_000))
+    """Topologies that hedge selects from (M)."""
+    return_low: float = field(default=0.0, metadata=_VALUE)
+    """Fitness whose loss is 1, for hedge; return_low = return_high: the task's own range."""
+    return_high: float = field(default=0.0, metadata=_VALUE)
+    """Fitness whose loss is 0, for hedge."""
     max_env_steps: int = field(default=0, metadata=_range(0, 2**62))
     """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
     fitness_target: float = math.inf
@@ -440,6 +448,11 @@ def check_together(config: Config) -> None:
         raise NeolError(
             f"pop_size = {n.pop_size} is not allowed; with elitism = {n.elitism} and min_species_size = "
             f"{n.min_species_size} two species need at least {2 * least} genomes."
+        )
+    run = config.run
+    if run.return_low > run.return_high:
+        raise NeolError(
+            f"return_low = {run.return_low} is not allowed; it must be at most return_high = {run.return_high}."
         )
     for gene in ("weight", "bias", "response"):
         low, high = getattr(n, f"{gene}_min_value"), getattr(n, f"{gene}_max_value")

@@ -99,6 +99,15 @@ class Neat:
         self.genomes, self.innovations = first_population(self.config, self.inputs, self.outputs, fresh_seed)
         self.species = speciate(self.config, self.genomes, no_species(), self.generation)
 
+    @property
+    def groups(self) -> int:
+        """Species."""
+        return len(self.species.id)
+
+    def merit(self, fitness: np.ndarray) -> np.ndarray:
+        """What the champion's candidates are chosen by, f8 (P,)."""
+        return fitness
+
     def state(self) -> dict[str, np.ndarray]:
         """Everything that `restore` needs, as named arrays."""
         arrays = {"generation": np.array(self.generation), "next_species": np.array(self.species.next_id)}

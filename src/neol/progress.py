@@ -55,16 +55,19 @@ class Progress:
 
     def generation(self, row: dict[str, float], steps_per_second: float, fraction_done: float, last: bool) -> None:
         """One generation has passed."""
+        text = (
+            f"generation {row['generation']:.0f}  best {row['best_fitness']:.1f}  mean {row['mean_fitness']:.1f}  "
+            f"species {row['species']:.0f}  {row['env_steps'] / 1e6:.2f}M steps  {steps_per_second:,.0f} steps/s"
+        )
+        self.update(text, fraction_done, last)
+
+    def update(self, text: str, fraction_done: float, last: bool = False) -> None:
+        """Where the work stands, with the time that is left."""
         if self.quiet:
             return
         spent = time.monotonic() - self._started
         done = fraction_done - self._done_before
-        eta = duration(spent * (1.0 - fraction_done) / done) if done > 0 else "?"
-        text = (
-            f"generation {row['generation']:.0f}  best {row['best_fitness']:.1f}  mean {row['mean_fitness']:.1f}  "
-            f"species {row['species']:.0f}  {row['env_steps'] / 1e6:.2f}M steps  {steps_per_second:,.0f} steps/s  "
-            f"ETA {eta}"
-        )
+        text += f"  ETA {duration(spent * (1.0 - fraction_done) / done) if done > 0 else '?'}"
         if self._status is not None:
             self._status.update(text)
         elif last or time.monotonic() - self._last_line >= PLAIN_EVERY:

@@ -56,6 +56,8 @@ class Task(NamedTuple):
     window: int = 64  # episodes in flight per thread; the fastest here, by measurement
     film_every: int = 1  # steps per frame of a film
     film_fps: int = 50
+    returns: tuple[float, float] = (0.0, 1.0)  # the range that normalised losses are made with
+    unbounded_below: bool = False  # returns have no least value: those below the range have loss 1
     settings: Mapping[str, Any] = MappingProxyType({})
     env_kwargs: tuple[tuple[str, Any], ...] = ()  # arguments of the environment
     maker: Callable[[], Any] | None = None  # what makes it, where that is a Python function
@@ -100,17 +102,20 @@ TASKS: dict[str, Task] = {
         Task(
             "cartpole", "CartPole-v1", 500, _CART, ("left", "right"), (Component(ARGMAX, 0, 2),), _numbers(_CART),
             action_dtype="int64", resets_fully=True, window=512,
+            returns=(0.0, 500.0),
         ),
         _boxes(
             "lunarlander", "LunarLanderContinuous-v3",
             ("x", "y", "x vel", "y vel", "angle", "angle vel", "left leg", "right leg"), ("main", "side"),
             resets_fully=True, window=128, settings={"generations": 1000, "max_env_steps": 4_500_000},
+            returns=(-1000.0, 400.0), unbounded_below=True,  # its shaping charges for every turn of a spin
         ),
         _boxes(
             "bipedalwalker", "BipedalWalker-v3",
             ("hull angle", "hull angle vel", "x vel", "y vel", "hip 1", "hip 1 vel", "knee 1", "knee 1 vel",
              "leg 1 contact", "hip 2", "hip 2 vel", "knee 2", "knee 2 vel", "leg 2 contact", *_LIDAR),
             ("hip 1", "knee 1", "hip 2", "knee 2"), settings={**_SMALL_STEPS, "fitness_offset": -0.1},
+            returns=(-500.0, 400.0),
         ),
         _boxes(
             "hopper", "Hopper-v4",
@@ -118,6 +123,7 @@ TASKS: dict[str, Task] = {
              "leg vel", "foot vel"),
             ("thigh", "leg", "foot"), reusable=True, resets_fully=True,
             film_every=4, film_fps=31, settings={**_SMALL_STEPS, "fitness_offset": -1.0},
+            returns=(-500.0, 6000.0),
         ),
     )
 }  # fmt: skip

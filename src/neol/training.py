@@ -25,10 +25,12 @@ from neol.neat import Neat
 from neol.normalization import IDENTITY, Moments, Normalization, from_moments, merged, no_moments
 from neol.phenotype import Phenotypes, compile_phenotypes, gene_weights
 from neol.plasticity import plasticity
+from neol.pool import HedgePool
 from neol.presets import configure
 from neol.progress import Progress
 from neol.rollout import Episodes, RolloutResult, headline
 from neol.run import Run
+from neol.tasks import Task
 from neol.tensorboard import EventWriter
 
 HISTORY_COLUMNS = (
@@ -59,7 +61,7 @@ class Trainer:
         self.plastic = plasticity(config.plasticity)
         self.engine = open_engine(self.task, config.rollout, self.note)
         self.seen = no_moments(1, self.task.n_inputs)  # of all observations so far, where they are normalised
-        self.outer = Neat(config.neat, self.task.n_inputs, self.task.n_outputs, config.run.seed)
+        self.outer = outer_loop(config, self.task)
         self.history: list[list[float]] = []
         self.timing: list[list[float]] = []
         self.archive: list[Genomes] = []  # the best genome of each of the last generations, as it was evaluated
@@ -129,6 +131,7 @@ class Trainer:
         return np.where(result.failed, fitness[~result.failed].min(), fitness)
 
     def _record(self, g: Genomes, ph: Phenotypes, fitness: np.ndarray, result: RolloutResult) -> Generation:
+        merit = self.outer.merit(fitness)
         order = np.argsort(-fitness, kind="stable")
         best = int(order[0])
         returns = result.returns.mean(axis=1)
@@ -136,14 +139,14 @@ class Trainer:
         expressed = (int(np.diff(ph.node_start)[best]), int(np.diff(ph.edge_start[ph.node_start])[best]))
         values = (
             self.outer.generation, self.env_steps + result.env_steps, fitness[best], fitness.mean(), np.median(fitness),
-            returns.max(), returns.mean(), result.steps.mean(), len(self.outer.species.id), *expressed,
+            returns.max(), returns.mean(), result.steps.mean(), self.outer.groups, *expressed,
             g.n_nodes.mean(), g.n_conns.mean(), g.step_size.mean(),
             np.abs(result.weight - ph.weight).mean() if len(ph.weight) else 0.0,
         )  # fmt: skip
         self.history.append([float(v) for v in values])
         keep = self.config.run.champion_candidates
         self.archive = [*self.archive, take(g, order[:1])][-keep:]
-        self.finalists = take(g, order[:keep])
+        self.finalists = take(g, np.argsort(-merit, kind="stable")[:keep])
         return Generation(dict(zip(HISTORY_COLUMNS, self.history[-1], strict=True)), g, fitness, result)
 
     def candidates(self) -> Genomes:
@@ -202,6 +205,19 @@ class Trainer:
         run = self.config.run
         by_steps = self.env_steps / run.max_env_steps if run.max_env_steps else 0.0
         return min(1.0, max(self.outer.generation / run.generations, by_steps))
+
+
+def outer_loop(config: Config, task: Task) -> Neat | HedgePool:
+    """OuterInit: a NEAT population, or a pool to select from."""
+    run, shape = config.run, (task.n_inputs, task.n_outputs, config.run.seed)
+    if run.outer == "neat":
+        return Neat(config.neat, *shape)
+    low, high, floor = run.return_low, run.return_high, False
+    if low == high:  # the task's own; fitness = return + offset for every step
+        offset = config.rollout.fitness_offset * config.rollout.max_steps
+        low, high = task.returns[0] + min(0.0, offset), task.returns[1] + max(0.0, offset)
+        floor = task.unbounded_below
+    return HedgePool(config.neat, run.pool, low, high, floor, run.generations, *shape)
 
 
 Callback = Callable[[Generation], Any]
