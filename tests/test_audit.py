@@ -58,7 +58,7 @@ def test_the_update_is_the_sum_of_reward_times_trace_over_the_episode(played):
 
     from neol import netjson, seeding
     from neol.interface import to_document as interface
-from neol.network import PlasticNetwork
+    from neol.network import PlasticNetwork
 
     h, t, s = 1, 5, stage.setting
     ph = stage.phenotypes._replace(weight=r.weights[t])
