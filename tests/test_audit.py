@@ -203,7 +203,7 @@ def test_the_command_writes_everything(tmp_path):
         (["cartpole", "--rounds=0"], "rounds = 0 is not allowed; it must be a whole number from 1"),
         (["cartpole", "--pool=0"], "pool = 0 is not allowed; it must be a whole number from 1"),
         (["cartpole", "--pool=513"], "pool = 513 is not allowed"),
-        (["cartpool"], "unknown task 'cartpool'; did you mean 'cartpole'?"),
+        (["cartpool"], "unknown task or environment 'cartpool'; did you mean 'cartpole'?"),
         (["cartpole", "--rule=none"], "rule = 'none' is not allowed; without plasticity there is no inner loop"),
         (["cartpole", "--rule=hep"], "rule = 'hep' is not allowed"),
         (["cartpole", "--constant=0"], "constant = 0.0 is not allowed; A5 has C >= 1"),

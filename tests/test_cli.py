@@ -107,10 +107,10 @@ def test_every_setting_is_an_option_with_its_help_and_default(monkeypatch: pytes
     for name, default in Config().flat().items():
         if name == "task":
             continue
-        value = ",".join(default) if isinstance(default, tuple) else str(default).lower()
-        option = (
-            rf"--{name.replace('_', '-')} \S+ {re.escape(' '.join(field_help()[name].split()))} \({re.escape(value)}\)"
-        )
+        value = (",".join(default) if isinstance(default, tuple) else str(default).lower()) or "none"
+        words = r"\S+" if name != "env_kwargs" else r"KEY=VALUE \[KEY=VALUE \.\.\.\]"
+        text = re.escape(" ".join(field_help()[name].split()))
+        option = rf"--{name.replace('_', '-')} {words} {text} \({re.escape(value)}\)"
         assert re.search(option, shown), name
 
 
@@ -564,7 +564,8 @@ def test_any_config_file_is_accepted_or_refused_in_one_sentence(content: str) ->
 
 # Fields whose large values only cost time or memory are left as they are.
 COSTLY = ("task", "pop_size", "generations", "episodes", "max_steps", "threads", "window", "champion_candidates",
-          "champion_trials", "champion_episodes", "num_hidden", "tensorboard")  # fmt: skip
+          "champion_trials", "champion_episodes", "num_hidden", "tensorboard", "engine", "workers", "executor",
+          "ray_address", "env_kwargs")  # fmt: skip
 
 
 def plausible(name: str) -> st.SearchStrategy[Any]:

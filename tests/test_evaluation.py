@@ -17,7 +17,7 @@ from neol import seeding
 from neol.config import PlasticityConfig
 from neol.errors import NeolError
 from neol.evaluation import Evaluation, mean_interval
-from neol.network import interface
+from neol.interface import to_document as interface
 from neol.tasks import TASKS
 
 

@@ -98,6 +98,7 @@ def _train_options(parser: argparse.ArgumentParser) -> None:
             continue
         default = defaults[name]
         shown = ",".join(default) if isinstance(default, tuple) else str(default).lower()
+        shown = shown or "none"
         choices = field_choices(name)
         metavar = "{" + ",".join(choices) + "}" if 0 < len(choices) <= 4 else _metavar(field_type(name))
         boolean: dict[str, Any] = {"nargs": "?", "const": "true"} if field_type(name) is bool else {}

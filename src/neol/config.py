@@ -415,7 +415,7 @@ def _pairs(value: Any) -> tuple[str, ...]:
     """Arguments of an environment as key=value words; a mapping becomes such."""
     if isinstance(value, Mapping):
         return tuple(f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in value.items())
-    items = [value] if isinstance(value, str) else list(value)
+    items = [value] * (value != "") if isinstance(value, str) else list(value)
     if not all(isinstance(i, str) and i.partition("=")[0].isidentifier() and "=" in i for i in items):
         raise ValueError
     return tuple(items)
@@ -442,7 +442,9 @@ def _check_weight_mutation(value: str) -> None:
 
 def check_together(config: Config) -> None:
     """Rules that involve two fields."""
-    n = config.neat
+    n, r = config.neat, config.rollout
+    if r.executor == "local" and r.workers > 1024:
+        raise NeolError(f"workers = {r.workers} is not allowed; on one machine it must be at most 1,024.")
     least = max(n.min_species_size, n.elitism)
     if n.pop_size < 2 * least:
         raise NeolError(

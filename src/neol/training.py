@@ -250,16 +250,17 @@ def train(
     final, started_before = store.open_folder(folder, wanted, resume, said)
     with announce_compilation(show.say_once):
         trainer = Trainer(final, folder, task if callable(task) else None)
-    show.say(_describe_engine(trainer))
-    if started_before:
-        trainer.load()
-        show.say(f"Going on after generation {trainer.outer.generation - 1} of '{folder}'.")
-    store.write_atomic(folder / store.CONFIG, final.to_toml())  # a resume may have changed the budget
-    events = EventWriter(folder) if final.run.tensorboard else None
-    if events is not None:
-        for row in trainer.history:
-            events.write(dict(zip(HISTORY_COLUMNS, row, strict=True)))
+    events: EventWriter | None = None
     try:
+        if started_before:
+            trainer.load()
+            show.say(f"Going on after generation {trainer.outer.generation - 1} of '{folder}'.")
+        show.say(_describe_engine(trainer))
+        store.write_atomic(folder / store.CONFIG, final.to_toml())  # a resume may have changed the budget
+        if final.run.tensorboard:
+            events = EventWriter(folder)
+            for row in trainer.history:
+                events.write(dict(zip(HISTORY_COLUMNS, row, strict=True)))
         status = _evolve(trainer, callback, show, events)
         show.say("Choosing the champion on fresh episodes ...")
         champion = choose_champion(
