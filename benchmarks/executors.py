@@ -113,6 +113,7 @@ def measure(name: str, workers: int, pop_size: int, generations: tuple[int, int]
 
 def measure_ray(name: str, pop_size: int, repeats: int) -> dict[str, Any]:
     """The same population, played by two processes and by two nodes in turn."""
+    import ray
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
@@ -135,6 +136,7 @@ def measure_ray(name: str, pop_size: int, repeats: int) -> dict[str, Any]:
                     rates[where].append(result.env_steps / (time.perf_counter() - started))
         for engine in engines.values():
             engine.close()
+    ray.shutdown()
     cluster.shutdown()
     mean = {where: float(np.mean(r)) for where, r in rates.items()}
     return {

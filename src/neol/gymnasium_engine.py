@@ -7,8 +7,11 @@ seed; what goes on failing is reported, and costs nobody else anything.
 
 from __future__ import annotations
 
+import math
+import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,7 +45,10 @@ class NotFinite(ValueError):
 
 
 class GymnasiumPlayer:
-    """Plays in this process. `watch(episode)` is told of every step; -1 = between episodes."""
+    """Plays in this process.
+
+    `watch(episode)` is told of every episode (-1 = none) and, while it lasts, when the time that it returned is over.
+    """
 
     def __init__(
         self,
@@ -50,7 +56,7 @@ class GymnasiumPlayer:
         max_steps: int,
         fresh: bool = True,
         retries: int = 2,
-        watch: Callable[[int], Any] | None = None,
+        watch: Callable[[int], float] | None = None,
     ) -> None:
         self.task, self.max_steps, self.retries = task, max_steps, retries
         self.fresh = fresh
@@ -92,19 +98,18 @@ class GymnasiumPlayer:
         return Failure(episode, attempts, kind, text)
 
     def _episode(self, context: Any, action: np.ndarray, episode: int, seed: int) -> None:
-        watch, flat, to_action = self._watch, self._flat, self._action
-        if watch is not None:
-            watch(episode)
+        watch, flat, now = self._watch, self._flat, time.monotonic
+        look = watch(episode) if watch is not None else math.inf
         env = self._env if self._env is not None else make(self.task)
         self._env = env
         observation, _ = env.reset(seed=seed)
         if not live(context, BEGIN, episode, flat(observation), 0.0):
             raise NotFinite(f"the first observation is not finite: {observation!r}")
-        step = env.step
+        step, to_action = env.step, self._to_action(action)
         for t in range(1, self.max_steps + 1):
-            if watch is not None:
-                watch(episode)
-            observation, reward, terminated, truncated, _ = step(to_action(action))
+            if watch is not None and now() > look:
+                look = watch(episode)
+            observation, reward, terminated, truncated, _ = step(to_action())
             over = terminated or truncated or t == self.max_steps
             if not live(context, END if over else GO_ON, episode, flat(observation), float(reward)):
                 raise NotFinite(f"step {t} is not finite: reward {reward!r}, observation {observation!r}")
@@ -113,13 +118,12 @@ class GymnasiumPlayer:
         if self.fresh:
             self.close()
 
-    def _action(self, action: np.ndarray) -> Any:
-        """The action f8 (A,) as the environment takes it: an array of its own, or a whole number."""
-        task = self.task
-        if not task.action_shape:
-            return int(action[0])
-        made = action.astype(task.action_dtype)
-        return made if len(task.action_shape) == 1 else made.reshape(task.action_shape)
+    def _to_action(self, action: np.ndarray) -> Callable[[], Any]:
+        """What gives the action f8 (A,) of now as the environment takes it: an array of its own, or a whole number."""
+        shape, dtype = self.task.action_shape, np.dtype(self.task.action_dtype)
+        if not shape:
+            return lambda: int(action[0])
+        return partial(action.reshape(shape).astype, dtype)
 
     def close(self) -> None:
         """Close the environment; one that cannot even do that is simply dropped."""

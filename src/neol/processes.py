@@ -7,6 +7,7 @@ import queue
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from contextlib import suppress
 from typing import Any
@@ -15,7 +16,7 @@ from neol import messages
 from neol.errors import NeolError
 from neol.farm import DIED, NOTHING, Event
 from neol.rollout import Shard
-from neol.worker import AT, CANNOT, PlayerSpec
+from neol.worker import CANNOT, PlayerSpec
 
 
 class _Nursery:
@@ -56,12 +57,14 @@ class _Process:
     """A worker process, and the thread that listens to it."""
 
     def __init__(self, number: int, spec: bytes, nursery: _Nursery, events: queue.SimpleQueue[Event]) -> None:
-        self.number, self.episode = number, -1
+        self.number = number
+        self._place = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 where the worker notes its episode
+        self._place.write((-1).to_bytes(8, "little", signed=True))
         theirs_in, ours_out = os.pipe()
         ours_in, theirs_out = os.pipe()
         self._words, theirs_words = os.pipe()
         try:
-            self.pid = nursery.fork(theirs_in, theirs_out, theirs_words)
+            self.pid = nursery.fork(theirs_in, theirs_out, theirs_words, self._place.fileno())
         finally:
             for fd in (theirs_in, theirs_out, theirs_words):
                 os.close(fd)
@@ -80,19 +83,18 @@ class _Process:
         with suppress(*messages.BROKEN):
             while True:
                 kind, ticket, value = messages.receive(self._in)
-                if kind == AT:
-                    self.episode = value
-                elif kind == CANNOT:
+                if kind == CANNOT:
                     why = value
                 else:
-                    self.episode = -1
                     events.put(Event(self.number, kind, ticket, value))
         with os.fdopen(self._words, "rb") as words:  # a traceback of where it was, and how it ended
             said = words.read().decode("utf-8", "replace").strip()
+        episode = int.from_bytes(os.pread(self._place.fileno(), 8, 0), "little", signed=True)
         with suppress(OSError):
+            self._place.close()
             self._in.close()
             self._out.close()
-        events.put(Event(self.number, DIED, 0, why or said or "the worker process died", self.episode))
+        events.put(Event(self.number, DIED, 0, why or said or "the worker process died", episode))
 
     def join(self) -> None:
         self._thread.join(10.0)

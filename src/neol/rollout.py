@@ -319,7 +319,10 @@ BEGIN, GO_ON, END = range(3)
 def live(context, phase, episode, observation, reward):
     """One moment of one life, in slot 0; False where a number is not finite. observation f8 (I,)."""
     c = context
-    if not np.isfinite(reward) or not np.isfinite(observation).all():
+    sound = np.isfinite(reward)
+    for x in observation:
+        sound &= np.isfinite(x)
+    if not sound:
         return False
     if phase == GO_ON:
         _go_on(

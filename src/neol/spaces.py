@@ -110,7 +110,7 @@ class Flattener:
             array = np.asarray(observation)
             if array.shape != self._plain:
                 raise WrongObservation(f"an observation of shape {array.shape}; the space says {self._plain}")
-            self.row[:] = array.reshape(-1)
+            self.row[:] = array if array.ndim == 1 else array.reshape(-1)
             return self.row
         at = 0
         for leaf in self.leaves:

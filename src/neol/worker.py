@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
+import math
 import os
 import queue
 import signal
@@ -33,7 +34,7 @@ from neol.plasticity import plasticity
 from neol.rollout import BEGIN, Player, Shard, live, make_context, new_tally, new_window
 from neol.tasks import FREE, Component, Task, action_map
 
-READY, CANNOT, AT, PLAYED = "ready", "cannot", "at", "played"
+READY, CANNOT, PLAYED = "ready", "cannot", "played"
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
 
@@ -50,40 +51,41 @@ class PlayerSpec(NamedTuple):
     step_timeout: float  # seconds; 0 = wait for ever
 
 
-def make_player(spec: PlayerSpec, watch: Callable[[int], Any] | None = None) -> Player:
+def make_player(spec: PlayerSpec, watch: Callable[[int], float] | None = None) -> Player:
     if spec.engine == "envpool":
         return EnvPoolPlayer(spec.task, spec.max_steps, spec.threads, spec.window)
     return GymnasiumPlayer(spec.task, spec.max_steps, spec.fresh, spec.retries, watch)
 
 
 class Watchdog:
-    """Ends the process when it is not called again within `timeout` seconds (up to a quarter more)."""
+    """Ends the process when a step takes longer than `timeout` seconds (up to a quarter more)."""
 
-    def __init__(self, timeout: float, file: Any, tell: Callable[[int], None] | None = None) -> None:
+    def __init__(self, timeout: float, file: Any, tell: Callable[[int], Any] | None = None) -> None:
         self.timeout, self.file, self.tell = timeout, file, tell
-        self._armed, self._episode = -timeout, -1
+        self._armed = -math.inf
 
-    def __call__(self, episode: int) -> None:
-        if episode != self._episode:
-            self._episode = episode
-            if self.tell is not None:
-                self.tell(episode)
+    def __call__(self, episode: int) -> float:
+        """An episode begins, or goes on after the time that this returned; -1 = none is being played."""
+        if self.tell is not None:
+            self.tell(episode)
         if self.timeout <= 0.0:
-            return
+            return math.inf
         if episode < 0:
             faulthandler.cancel_dump_traceback_later()
-            self._armed = -self.timeout
-            return
+            self._armed = -math.inf
+            return math.inf
         now = time.monotonic()
         if now - self._armed > 0.25 * self.timeout:  # arming costs a thread, so not at every step
             faulthandler.dump_traceback_later(1.25 * self.timeout, exit=True, file=self.file)
             self._armed = now
+        return self._armed + 0.25 * self.timeout
 
 
 def main(control: socket.socket) -> None:
     """The nursery: everything imported and compiled once, then a fork for every worker that is asked for.
 
-    For each the parent sends the ends of three pipes: messages in, messages out, last words.
+    For each the parent sends the ends of three pipes (messages in, messages out, last words) and a file in which the
+    worker notes the episode that it is playing.
     """
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
@@ -101,7 +103,7 @@ def main(control: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, buried)
     compile_kernels()
     while True:
-        asked, fds, _, _ = socket.recv_fds(control, 1, 3)
+        asked, fds, _, _ = socket.recv_fds(control, 1, 4)
         if not asked:
             return
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
@@ -117,12 +119,12 @@ def main(control: socket.socket) -> None:
             os._exit(0)
         words[pid] = fds[2]
         control.sendall(pid.to_bytes(8, "little"))
-        os.close(fds[0])
-        os.close(fds[1])
+        for fd in (fds[0], fds[1], fds[3]):
+            os.close(fd)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
 
-def serve(requests: int, replies: int, words: int) -> None:
+def serve(requests: int, replies: int, words: int, place: int) -> None:
     """A worker: plays shards until the parent closes our input."""
     os.dup2(2, 1)  # what an environment prints must not end up among our replies
     out, log = os.fdopen(replies, "wb"), os.fdopen(words, "wb", buffering=0)
@@ -135,9 +137,14 @@ def serve(requests: int, replies: int, words: int) -> None:
 
     sys.path += [p for p in inbox.get() if p not in sys.path]
     ticket, start = 0, 0
+
+    def note(episode: int) -> None:
+        at = start + episode if episode >= 0 else -1
+        os.pwrite(place, at.to_bytes(8, "little", signed=True), 0)
+
     try:
         spec: PlayerSpec = messages.unpack(inbox.get())
-        player = make_player(spec, Watchdog(spec.step_timeout, log, lambda e: reply(AT, start + e if e >= 0 else -1)))
+        player = make_player(spec, Watchdog(spec.step_timeout, log, note))
         reply(READY, None)
         while True:
             ticket, shard = inbox.get()
