@@ -48,8 +48,14 @@ class River(gymnasium.Env):
         return picture
 
 
-def main(folder: str) -> None:
-    settings: dict[str, Any] = {"generations": 40, "pop_size": 100, "episodes": 4, "seed": 0, "reward_scale": 0.1}
+def main(folder: str, generations: int = 40) -> None:
+    settings: dict[str, Any] = {
+        "generations": generations,
+        "pop_size": 100,
+        "episodes": 4,
+        "seed": 0,
+        "reward_scale": 0.1,
+    }
     run = neol.train(River, out=f"{folder}/river", **settings)
     on, off = (neol.evaluate(run.champion, River, episodes=100, seed=1, plasticity=p) for p in (True, False))
     print(f"return {on.mean:.1f} with plasticity, {off.mean:.1f} with it switched off")

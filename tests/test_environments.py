@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -314,3 +315,10 @@ def plain_episode(task: Task, net: PlasticNetwork, seed: int, steps: int) -> tup
         total += float(reward)
         over = terminated or truncated
     return total, t
+
+
+def test_the_example_of_an_environment_of_ones_own_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "custom_env.py"))
+    example["main"](str(tmp_path), generations=2)
+    assert "with plasticity" in capsys.readouterr().out
+    assert (tmp_path / "river" / "champion.json").is_file() and (tmp_path / "river.gif").stat().st_size > 1000
