@@ -98,7 +98,7 @@ def test_an_observation_of_another_shape_is_refused(bad: Any) -> None:
         Flattener(read_observation(spaces.Box(0, 1, (2,)), "it")[0])(bad)
 
 
-@pytest.mark.parametrize("bad", (4, -1, 0.5, np.array([1])))
+@pytest.mark.parametrize("bad", (4, -1, 0.5, np.array([1]), None, "x"))
 def test_a_discrete_observation_outside_its_values_is_refused(bad: Any) -> None:
     with pytest.raises(WrongObservation):
         Flattener(read_observation(spaces.Discrete(4), "it")[0])(bad)
@@ -148,6 +148,9 @@ def test_actions_of_every_kind_are_valid_in_their_environment_trained_deployed_a
     for _ in range(6):  # by hand, on the environment's own observations
         observation, reward, _, _, _ = env.step(champion.act(observation))
         champion.reward(reward)
+    assert np.array_equal(
+        champion.predict(observation, episode_start=[True])[0], (champion.reset(), champion.act(observation))[1]
+    )
     film, total = neol.replay(champion, tmp_path / "k.gif", max_steps=6)
     assert film.stat().st_size > 0 and math.isfinite(total)
 
@@ -195,6 +198,7 @@ def test_arguments_reach_the_environment() -> None:
         ("trouble:time", ["time"]),
         ("python:make", ["python:make", "from Python"]),
         ("", ["unknown"]),
+        (":Foo", ["unknown"]),
     ],
 )
 def test_a_name_that_finds_nothing_is_one_sentence(name: str, words: list[str]) -> None:
@@ -206,6 +210,10 @@ def test_a_name_that_finds_nothing_is_one_sentence(name: str, words: list[str]) 
 def test_what_an_environment_itself_raises_is_one_sentence() -> None:
     with pytest.raises(NeolError, match="cannot make environment 'trouble:Trouble'.*TypeError.*colour"):
         find("trouble:Trouble", ["colour=red"])
+    with pytest.raises(NeolError, match="cannot make environment 'cartpole'.*foo"):
+        find("cartpole", ["foo=1"])
+    with pytest.raises(NeolError, match="SystemExit: 3"):
+        find(lambda: sys.exit(3))
     with pytest.raises(NeolError, match="made a int, which is not a Gymnasium environment"):
         find(lambda: 3)
     with pytest.raises(NeolError, match="env_kwargs are not allowed with a callable"):

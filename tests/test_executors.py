@@ -182,6 +182,34 @@ def test_workers_that_all_die_are_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("nobody_left")
+def test_many_deaths_end_no_run_in_which_somebody_survives(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "env_kwargs": {"share": 0.6, "kinds": "kill"}, "episodes": 1, "pop_size": 24, "generations": 2,
+        "episode_retries": 0, "common_random_numbers": False, "champion_trials": 12, "champion_episodes": 20,
+    }  # fmt: skip
+    runs = [history("trouble:Trouble", tmp_path / str(w), workers=w, **settings) for w in (1, 4)]
+    assert runs[0] == runs[1]
+    assert len([e for e in events(tmp_path / "1") if e["event"] == "episode failed"]) > 20
+
+
+@pytest.mark.usefixtures("nobody_left")
+def test_a_killed_nursery_is_replaced(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"env_kwargs": {"slow": 0.002}, "generations": 3}
+    clean = history("trouble:Trouble", tmp_path / "clean", workers=2, **settings)
+    killed = []
+
+    def kill(_: Any) -> None:
+        if not killed:
+            nursery = next(p for p in workers_of(os.getpid()) if p.ppid() == os.getpid())
+            killed.append(nursery.pid)
+            os.kill(nursery.pid, signal.SIGKILL)
+
+    run = neol.train("trouble:Trouble", out=tmp_path / "hit", workers=2, callback=kill, **{**SMALL, **settings})
+    assert killed
+    assert (run.path / "history.csv").read_bytes() + run.champion_path.read_bytes() == clean
+
+
+@pytest.mark.usefixtures("nobody_left")
 def test_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
     """A real SIGKILL in the middle of generations, from outside, again and again."""
     settings: dict[str, Any] = {"env_kwargs": {"slow": 0.002}, "generations": 6}

@@ -184,7 +184,9 @@ def _train(args: argparse.Namespace) -> int:
         )
     except KeyboardInterrupt:
         out = shlex.quote(str(args.out))
-        print(f"Interrupted; saved. Go on with: neol train --out {out} --resume", file=sys.stderr)
+        saved = (args.out / "config.toml").exists()
+        what = f"saved. Go on with: neol train --out {out} --resume" if saved else "there was nothing to save yet."
+        print(f"Interrupted; {what}", file=sys.stderr)
         return EXIT_INTERRUPTED
     pictures = _pictures(run) if args.film else {}
     if args.json:

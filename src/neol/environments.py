@@ -45,7 +45,10 @@ def find(name: str | Maker, env_kwargs: Sequence[str] = ()) -> Task:
         return _describe(callable_name(name), name, ())
     ours = next((t for t in TASKS.values() if name in (t.name, t.id)), None)
     if ours is not None:
-        return ours._replace(env_kwargs=tuple(kwargs.items()))
+        changed = ours._replace(env_kwargs=tuple(kwargs.items()))
+        if kwargs:
+            make(changed).close()  # it may not know them
+        return changed
     return _describe(name, None, tuple(kwargs.items()))
 
 
@@ -113,7 +116,7 @@ def make(task: Task, render_mode: str | None = None) -> Any:
             return _make(task, render_mode)
     except NeolError:
         raise
-    except Exception as e:  # whatever the environment's own code raises
+    except (Exception, SystemExit) as e:  # whatever the environment's own code raises
         raise NeolError(f"cannot make environment '{task.name}': {type(e).__name__}: {e}") from e
 
 
@@ -126,7 +129,7 @@ def _make(task: Task, render_mode: str | None) -> Any:
         raise NeolError(f"'{task.id}' is a function of the program that trained it; call it from Python.")
     arguments: dict[str, Any] = dict(task.env_kwargs)
     module, colon, rest = task.id.partition(":")
-    if colon:
+    if colon and module:
         attribute = getattr(_imported(module), rest, None)
         if callable(attribute):
             return _checked(_called(attribute, arguments, render_mode), task)

@@ -86,7 +86,10 @@ def evaluate(
     given = {"episodes": episodes, "seed": seed, "threads": threads, "max_steps": max_steps, "engine": engine}
     for name, value in given.items():
         check_value(name, value)
-    net = network if isinstance(network, PlasticNetwork) else PlasticNetwork.from_json(network)
+    if not isinstance(network, PlasticNetwork):
+        network = Path(network)
+        network = PlasticNetwork.from_json(network / "champion.json" if network.is_dir() else network)
+    net = network
     found = fitting_task(net, task, env_kwargs)
     chosen, _ = choose_engine(found, engine)
     limit = max_steps or found.max_steps

@@ -77,7 +77,7 @@ class Farm:
         work = _Work(plan, self.crew.size, even=self.spec.engine == "envpool", retries=self.spec.retries)
         busy: dict[int, tuple[int, int]] = {}
         self._ticket += 1
-        quiet_since, deaths = time.monotonic(), 0
+        quiet_since, deaths, stillborn, survived = time.monotonic(), 0, 0, False
         while work.left or busy:
             for worker in sorted(self._idle):
                 if work.left:
@@ -92,11 +92,14 @@ class Farm:
             quiet_since = time.monotonic()
             if event.kind == DIED:
                 self._idle.discard(event.worker)
+                stillborn = 0 if event.worker in busy else stillborn + 1
+                event = self._explained(event)
                 if event.worker in busy:
                     work.died(*busy.pop(event.worker), event)
                 self._report({"event": "worker died", "worker": event.worker, "reason": str(event.value)})
                 deaths += 1
-                if deaths > 5 * (self.spec.retries + 1) + self.crew.size:
+                hopeless = not survived and deaths > 10 * (self.spec.retries + 1) + self.crew.size
+                if hopeless or stillborn > 5 + 3 * self.crew.size:
                     raise NeolError(
                         f"{deaths} workers died one after the other; the last: {headline(str(event.value))}"
                     )
@@ -105,8 +108,15 @@ class Farm:
             self._idle.add(event.worker)
             if event.kind == PLAYED and event.ticket == self._ticket:
                 plan.take(*busy.pop(event.worker), event.value)
-                deaths = 0
+                survived = True
         return plan.result()
+
+    def _explained(self, event: Event) -> Event:
+        """A death by the watchdog, in words."""
+        if "Timeout (" not in str(event.value):
+            return event
+        limit = f"A step took longer than step_timeout = {self.spec.step_timeout:g} seconds."
+        return event._replace(value=f"{limit}\n{event.value}")
 
     def close(self) -> None:
         self.crew.close()

@@ -17,7 +17,7 @@ from neol.errors import NeolError
 from neol.kernels import decode
 from neol.normalization import IDENTITY, Normalization
 from neol.spaces import Flattener, WrongObservation, flat_size, leaves_from_json, leaves_to_json
-from neol.tasks import ARGMAX, BINARY, BOUNDED, FREE, Component, Leaf, Task, action_map, bounded
+from neol.tasks import ARGMAX, BINARY, BOUNDED, FREE, ONE_HOT, Component, Leaf, Task, action_map, bounded
 
 _KINDS = {ARGMAX: "argmax", BOUNDED: "bounded", FREE: "free", BINARY: "binary"}
 
@@ -48,14 +48,15 @@ class Interface(NamedTuple):
         if self.leaves:
             flat = Flattener(self.leaves)
             with suppress(WrongObservation):
-                if array is not None and array.ndim == len(self.leaves[0].shape) + 1:
+                if array is not None and len(self.leaves) == 1 and array.ndim == len(self.leaves[0].shape) + 1:
                     return np.array([flat(row).copy() for row in array]), False
                 return flat(observation).reshape(1, -1), True
         raise NeolError(_wrong(observation, array, inputs))
 
     def _one_hot(self, array: np.ndarray) -> bool:
         """Whether it is a batch of numbers of a Discrete space rather than one row of inputs."""
-        return bool(self.leaves) and not self.leaves[0].shape and array.ndim == 1 and bool((array > 1).any())
+        alone = len(self.leaves) == 1 and self.leaves[0].kind == ONE_HOT and not self.leaves[0].shape
+        return alone and array.ndim == 1 and bool((array > 1).any())
 
 
 def _wrong(observation: Any, array: np.ndarray | None, inputs: int) -> str:

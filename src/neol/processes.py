@@ -36,6 +36,9 @@ class _Nursery:
                 env={**os.environ, "PYTHONPATH": path},
             )
 
+    def has_died(self) -> bool:
+        return self._process.poll() is not None
+
     def fork(self, *fds: int) -> int:
         """A new worker with these pipes; its process id."""
         try:
@@ -126,6 +129,9 @@ class ProcessCrew:
             return Event(-1, NOTHING)
 
     def replace(self, worker: int) -> None:
+        if self._nursery.has_died():
+            self._nursery.close()
+            self._nursery = _Nursery()
         self.processes[worker] = _Process(worker, self._spec, self._nursery, self._events)
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ class Failure(NamedTuple):
 def headline(text: str) -> str:
     """The line of a traceback that says what happened: the watchdog's first, an exception's last."""
     lines = text.strip().splitlines() or ["nothing is known"]
-    return lines[0] if lines[0].startswith(("Timeout", "Fatal")) else lines[-1].strip()
+    return lines[0] if lines[0].startswith(("A step took", "Fatal")) else lines[-1].strip()
 
 
 class RolloutResult(NamedTuple):
@@ -319,7 +319,7 @@ BEGIN, GO_ON, END = range(3)
 def live(context, phase, episode, observation, reward):
     """One moment of one life, in slot 0; False where a number is not finite. observation f8 (I,)."""
     c = context
-    sound = np.isfinite(reward)
+    sound = np.isfinite(reward) and (phase == BEGIN or np.isfinite(c.result.returns[episode] + reward))
     for x in observation:
         sound &= np.isfinite(x)
     if not sound:

@@ -130,7 +130,7 @@ class Flattener:
         row[:] = 0.0
         at = 0
         for number, values, start in zip(array.reshape(-1).tolist(), leaf.values, leaf.start, strict=True):
-            if not 0 <= number - start < values or number != int(number):
+            if not isinstance(number, int | float) or not 0 <= number - start < values or number != int(number):
                 raise WrongObservation(f"an observation of {number}; the space says {start} to {start + values - 1}")
             row[at + int(number) - start] = 1.0
             at += values

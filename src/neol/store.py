@@ -152,7 +152,16 @@ def _column(texts: Sequence[str]) -> np.ndarray:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    write_atomic(path, json.dumps(value, indent=1, allow_nan=False) + "\n")
+    write_atomic(path, json.dumps(_finite(value), indent=1, allow_nan=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: what is not a finite number becomes null."""
+    if isinstance(value, Mapping):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def read_json(path: Path) -> dict[str, Any]:
