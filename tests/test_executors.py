@@ -122,6 +122,8 @@ def test_a_run_may_be_resumed_with_other_workers(tmp_path: Path) -> None:
     assert (run.path / "history.csv").read_bytes() + run.champion_path.read_bytes() == whole
     with pytest.raises(NeolError, match="engine"):
         neol.train("cartpole", out=tmp_path / "r", resume=True, engine="envpool", generations=5)
+    with pytest.raises(NeolError, match="fresh_envs"):  # of a leaking environment it would change what follows
+        neol.train(out=tmp_path / "r", resume=True, fresh_envs="true", generations=5)
 
 
 # -- faults -------------------------------------------------------------------------------------------------------

@@ -44,8 +44,7 @@ class RayCrew:
     """`size` actors (0 = as many as the cluster has CPUs) of the cluster at `address` ('' = one of our own)."""
 
     def __init__(self, spec: PlayerSpec, size: int, address: str) -> None:
-        self._ray = _connect(size, address)
-        self._started_here = not address
+        self._ray, self._started_here = _connect(size, address)
         self.size = size or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self._spec = messages.pack(spec, spec.task.name)
         path = [p or os.getcwd() for p in sys.path]
@@ -101,13 +100,14 @@ def _check_reachable(address: str) -> None:
         raise NeolError(f"ray_address = '{address}' is not allowed; no Ray cluster answers there ({e}).") from None
 
 
-def _connect(size: int, address: str) -> Any:
+def _connect(size: int, address: str) -> tuple[Any, bool]:
+    """Ray, connected; and whether the cluster is one of our own, to be ended with us."""
     try:
         import ray
     except ImportError:
         raise NeolError("executor = 'ray' needs Ray; install it with: pip install 'neol[ray]'.") from None
     if ray.is_initialized():
-        return ray
+        return ray, False
     _check_reachable(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -116,4 +116,4 @@ def _connect(size: int, address: str) -> Any:
         ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **where)
     except (ConnectionError, RuntimeError, ValueError, OSError) as e:
         raise NeolError(f"ray_address = '{address}' is not allowed: {' '.join(str(e).split())}") from None
-    return ray
+    return ray, not address

@@ -318,41 +318,17 @@ BEGIN, GO_ON, END = range(3)
 @kernel
 def live(context, phase, episode, observation, reward):
     """One moment of one life, in slot 0; False where a number is not finite. observation f8 (I,)."""
-    c = context
-    sound = np.isfinite(reward) and (phase == BEGIN or np.isfinite(c.result.returns[episode] + reward))
+    ph, slots, window, plastic, normal = context.ph, context.slots, context.window, context.plastic, context.normal
+    actions, result, action = context.actions, context.result, context.window.action[0]
+    sound = np.isfinite(reward) and (phase == BEGIN or np.isfinite(result.returns[episode] + reward))
     for x in observation:
         sound &= np.isfinite(x)
     if not sound:
         return False
     if phase == GO_ON:
-        _go_on(
-            c.ph,
-            c.slots,
-            c.window,
-            c.actions,
-            c.plastic,
-            c.normal,
-            c.result,
-            episode,
-            0,
-            observation,
-            reward,
-            c.window.action[0],
-        )
+        _go_on(ph, slots, window, actions, plastic, normal, result, episode, 0, observation, reward, action)
     elif phase == BEGIN:
-        _start(
-            c.ph,
-            c.slots,
-            c.window,
-            c.actions,
-            c.plastic,
-            c.normal,
-            c.result,
-            episode,
-            0,
-            observation,
-            c.window.action[0],
-        )
+        _start(ph, slots, window, actions, plastic, normal, result, episode, 0, observation, action)
     else:
-        _end(c.ph, c.slots, c.window, c.plastic, c.result, episode, 0, reward)
+        _end(ph, slots, window, plastic, result, episode, 0, reward)
     return True

@@ -29,7 +29,7 @@ EVENTS = "events.jsonl"
 # What a resume may change: none of it alters the generations that were or the ones to come.
 MAY_CHANGE = (
     "generations", "max_env_steps", "fitness_target", "threads", "window", "tensorboard",
-    "workers", "executor", "ray_address", "step_timeout", "fresh_envs",
+    "workers", "executor", "ray_address", "step_timeout",
     "champion_candidates", "champion_trials", "champion_episodes",
 )  # fmt: skip
 
