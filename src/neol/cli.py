@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import neol
+from neol.cli_study import report_command, report_options, run_command, study_options
 from neol.config import Config, field_choices, field_help, field_type, fields
 from neol.errors import NeolError, nearest
 from neol.presets import PRESETS, configure
@@ -71,6 +72,8 @@ def _parser() -> _Parser:
     _run_argument(p)
     p.add_argument("--out", type=Path, help="file to write (default: print it)")
     p.add_argument("--static", action="store_true", help="leave out what neat-python's format does not have")
+    study_options(commands.add_parser("study", help="arms x grid x seeds, resumable", allow_abbrev=False), _Parser)
+    report_options(commands.add_parser("report", help="a study's results as one page", allow_abbrev=False))
     _regret_options(commands.add_parser("regret", help="measure regret beside its bound", allow_abbrev=False))
     p = commands.add_parser("tasks", help="list the tasks", allow_abbrev=False)
     p.add_argument("--json", action="store_true", help="print JSON")
@@ -381,7 +384,7 @@ def _tasks(args: argparse.Namespace) -> int:
 
 _COMMANDS = {
     "train": _train, "evaluate": _evaluate, "replay": _replay, "draw": _draw, "export": _export,
-    "regret": _regret, "tasks": _tasks,
+    "study": run_command, "report": report_command, "regret": _regret, "tasks": _tasks,
 }  # fmt: skip
 
 

@@ -44,7 +44,7 @@ class RayCrew:
     """`size` actors (0 = as many as the cluster has CPUs) of the cluster at `address` ('' = one of our own)."""
 
     def __init__(self, spec: PlayerSpec, size: int, address: str) -> None:
-        self._ray, self._started_here = _connect(size, address)
+        self._ray, self._started_here = connect(size, address)
         self.size = size or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self._spec = messages.pack(spec, spec.task.name)
         path = [p or os.getcwd() for p in sys.path]
@@ -100,7 +100,7 @@ def _check_reachable(address: str) -> None:
         raise NeolError(f"ray_address = '{address}' is not allowed; no Ray cluster answers there ({e}).") from None
 
 
-def _connect(size: int, address: str) -> tuple[Any, bool]:
+def connect(size: int, address: str) -> tuple[Any, bool]:
     """Ray, connected; and whether the cluster is one of our own, to be ended with us."""
     try:
         import ray

@@ -54,6 +54,7 @@ class Task(NamedTuple):
     reusable: bool = False  # on EnvPool
     resets_fully: bool = False  # on Gymnasium
     window: int = 64  # episodes in flight per thread; the fastest here, by measurement
+    step_seconds: float = 5e-5  # of one step on one core, roughly: for the order and the ETA of a study's runs
     film_every: int = 1  # steps per frame of a film
     film_fps: int = 50
     returns: tuple[float, float] = (0.0, 1.0)  # the range that normalised losses are made with
@@ -101,27 +102,29 @@ TASKS: dict[str, Task] = {
     for t in (
         Task(
             "cartpole", "CartPole-v1", 500, _CART, ("left", "right"), (Component(ARGMAX, 0, 2),), _numbers(_CART),
-            action_dtype="int64", resets_fully=True, window=512,
+            action_dtype="int64", resets_fully=True, window=512, step_seconds=5e-6,
             returns=(0.0, 500.0),
         ),
         _boxes(
             "lunarlander", "LunarLanderContinuous-v3",
             ("x", "y", "x vel", "y vel", "angle", "angle vel", "left leg", "right leg"), ("main", "side"),
-            resets_fully=True, window=128, settings={"generations": 1000, "max_env_steps": 4_500_000},
+            resets_fully=True, window=128, step_seconds=2.2e-5,
+            settings={"generations": 1000, "max_env_steps": 4_500_000},
             returns=(-1000.0, 400.0), unbounded_below=True,  # its shaping charges for every turn of a spin
         ),
         _boxes(
             "bipedalwalker", "BipedalWalker-v3",
             ("hull angle", "hull angle vel", "x vel", "y vel", "hip 1", "hip 1 vel", "knee 1", "knee 1 vel",
              "leg 1 contact", "hip 2", "hip 2 vel", "knee 2", "knee 2 vel", "leg 2 contact", *_LIDAR),
-            ("hip 1", "knee 1", "hip 2", "knee 2"), settings={**_SMALL_STEPS, "fitness_offset": -0.1},
+            ("hip 1", "knee 1", "hip 2", "knee 2"), step_seconds=7e-5,
+            settings={**_SMALL_STEPS, "fitness_offset": -0.1},
             returns=(-500.0, 400.0),
         ),
         _boxes(
             "hopper", "Hopper-v4",
             ("z", "torso angle", "thigh angle", "leg angle", "foot angle", "x vel", "z vel", "torso vel", "thigh vel",
              "leg vel", "foot vel"),
-            ("thigh", "leg", "foot"), reusable=True, resets_fully=True,
+            ("thigh", "leg", "foot"), reusable=True, resets_fully=True, step_seconds=1e-4,
             film_every=4, film_fps=31, settings={**_SMALL_STEPS, "fitness_offset": -1.0},
             returns=(-500.0, 6000.0),
         ),

@@ -87,7 +87,7 @@ def main(control: socket.socket) -> None:
     For each the parent sends the ends of three pipes (messages in, messages out, last words) and a file in which the
     worker notes the episode that it is playing.
     """
-    _die_with_parent()
+    die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     words: dict[int, int] = {}  # worker -> its last words' pipe
@@ -114,7 +114,7 @@ def main(control: socket.socket) -> None:
                 os.close(pipe)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-            _die_with_parent()
+            die_with_parent()
             serve(*fds)
             os._exit(0)
         words[pid] = fds[2]
@@ -162,7 +162,8 @@ def _read(source: BinaryIO, inbox: queue.SimpleQueue[Any]) -> None:
     os._exit(0)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Linux kills us when the thread that started us ends."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -1,0 +1,223 @@
+"""A study's database: one SQLite file, study.sqlite, that sqlite3, pandas and DuckDB read.
+
+    study        name, value: schema, title, the plan as TOML, the reference arm
+    arms         arm, label, control_of, position
+    scales       task, scale: what `--scale` its budgets were multiplied with
+    runs         run, key, task, seed, config (TOML), status (waiting | done | failed), and what came out
+    cells        task, arm, point (JSON), seed -> run: several cells may share a run
+    generations  run, generation: the run's history.csv
+    evaluations  run, who (champion | champion without plasticity | best by fitness): held-out returns
+    champions    run, network: champion.json
+    failures     run, attempt, reason
+    versions     run, name, version
+    clock        run: when, where and how fast. The only table that another start of the same study fills differently.
+
+A run is written in one transaction when it has finished; until then its folder, runs/KEY, holds it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from neol import store
+from neol.errors import NeolError
+from neol.files import replacing
+from neol.study_file import CONTROL, Cell, Plan
+
+DATABASE, RUNS = "study.sqlite", "runs"
+SCHEMA = 1
+WAITING, DONE, FAILED = "waiting", "done", "failed"
+PATIENCE = 30.0  # seconds to wait for another writer
+HISTORY = (
+    "generation", "env_steps", "best_fitness", "mean_fitness", "median_fitness", "best_return", "mean_return",
+    "mean_steps", "species", "best_nodes", "best_connections", "mean_nodes", "mean_connections", "mean_step_size",
+    "mean_weight_change",
+)  # fmt: skip
+_TABLES = f"""
+CREATE TABLE study (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE arms (arm TEXT PRIMARY KEY, label TEXT NOT NULL, control_of TEXT NOT NULL, position INTEGER NOT NULL)
+    WITHOUT ROWID;
+CREATE TABLE scales (task TEXT PRIMARY KEY, scale REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE runs (run INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, task TEXT NOT NULL, seed INTEGER NOT NULL,
+    config TEXT NOT NULL, status TEXT NOT NULL, ended TEXT, generations INTEGER, env_steps INTEGER, best_fitness REAL,
+    best_return REAL, held_out REAL, champion_nodes INTEGER, champion_connections INTEGER);
+CREATE TABLE cells (task TEXT, arm TEXT REFERENCES arms, point TEXT, seed INTEGER, run INTEGER NOT NULL REFERENCES runs,
+    PRIMARY KEY (task, arm, point, seed)) WITHOUT ROWID;
+CREATE TABLE generations (run INTEGER REFERENCES runs, {", ".join(f"{c} REAL" for c in HISTORY)},
+    PRIMARY KEY (run, generation)) WITHOUT ROWID;
+CREATE TABLE evaluations (run INTEGER REFERENCES runs, who TEXT, episodes INTEGER NOT NULL, mean REAL NOT NULL,
+    low REAL, high REAL, PRIMARY KEY (run, who)) WITHOUT ROWID;
+CREATE TABLE champions (run INTEGER PRIMARY KEY REFERENCES runs, network TEXT NOT NULL);
+CREATE TABLE failures (run INTEGER REFERENCES runs, attempt INTEGER, reason TEXT NOT NULL, PRIMARY KEY (run, attempt))
+    WITHOUT ROWID;
+CREATE TABLE versions (run INTEGER REFERENCES runs, name TEXT, version TEXT NOT NULL, PRIMARY KEY (run, name))
+    WITHOUT ROWID;
+CREATE TABLE clock (run INTEGER PRIMARY KEY REFERENCES runs, finished TEXT, host TEXT, cores INTEGER, wall_seconds REAL,
+    steps_per_second REAL);
+"""
+
+
+class Database:
+    """The study.sqlite of a study's folder. Safe with several processes at once."""
+
+    def __init__(self, folder: Path, patience: float = PATIENCE) -> None:
+        self.path, self._patience = folder / DATABASE, patience
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection that sees one state and changes nothing."""
+        if not self.path.is_file():
+            raise NeolError(f"'{self.path.parent}' is not a study's folder: it has no {DATABASE}.")
+        with _faults(self.path), closing(self._connect("ro")) as db:
+            self._check(db)
+            yield db
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction: all of the block is written, or nothing."""
+        with _faults(self.path), closing(self._connect("rwc")) as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    for statement in _TABLES.split(";"):
+                        db.execute(statement)
+                    db.execute("INSERT INTO study VALUES ('schema', ?)", (str(SCHEMA),))
+                self._check(db)
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        uri = f"{self.path.absolute().as_uri()}?mode={mode}"
+        db = sqlite3.connect(uri, uri=True, timeout=self._patience, isolation_level=None)
+        db.row_factory = sqlite3.Row
+        return db
+
+    def _check(self, db: sqlite3.Connection) -> None:
+        tables = {r[0] for r in db.execute("SELECT name FROM sqlite_master")}
+        version = db.execute("SELECT value FROM study WHERE name = 'schema'").fetchone() if "study" in tables else None
+        if version is None or version[0] != str(SCHEMA) or "runs" not in tables:
+            raise NeolError(f"'{self.path}' is not the database of a NEOL study of version {SCHEMA}.")
+
+
+@contextmanager
+def _faults(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as e:
+        if "locked" in str(e):
+            raise NeolError(f"'{path}' is locked by another program; try again when that has ended.") from None
+        raise NeolError(f"cannot use '{path}': {e}.") from None
+    except sqlite3.DatabaseError as e:
+        raise NeolError(f"'{path}' is damaged or not a study's database: {e}.") from None
+
+
+def plan_cells(db: sqlite3.Connection, plan: Plan, cells: Sequence[Cell], scale: float) -> None:
+    """Write down what is to be run; what is there already stays."""
+    facts = {"title": plan.title, "plan": plan.text, "reference": plan.reference}
+    for name, value in facts.items():
+        db.execute("INSERT INTO study VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", (name, value))
+    for task in dict.fromkeys(c.task for c in cells):
+        before = db.execute("SELECT scale FROM scales WHERE task = ?", (task,)).fetchone()
+        if before and before[0] != scale:
+            raise NeolError(
+                f"scale = {scale:g} is not allowed; this study runs {task} at scale {before[0]:g}; give another --out."
+            )
+        db.execute("INSERT OR IGNORE INTO scales VALUES (?, ?)", (task, scale))
+    position = {name: i for i, name in enumerate(_arm_order(plan))}
+    arms = {c.arm: (c.arm, c.label, c.control_of, position[c.arm]) for c in cells}
+    db.executemany("INSERT OR REPLACE INTO arms VALUES (?, ?, ?, ?)", arms.values())
+    for c in cells:
+        run = db.execute("SELECT run FROM runs WHERE key = ?", (c.key,)).fetchone()
+        if run is None:
+            new = (c.key, c.task, c.seed, c.config.to_toml(), WAITING)
+            run = (
+                db.execute("INSERT INTO runs (key, task, seed, config, status) VALUES (?, ?, ?, ?, ?)", new).lastrowid,
+            )
+        row = (c.task, c.arm, json.dumps(c.point), c.seed)
+        other = db.execute("SELECT run FROM cells WHERE (task, arm, point, seed) = (?, ?, ?, ?)", row).fetchone()
+        if other and other[0] != run[0]:
+            raise NeolError(
+                f"arm '{c.arm}' on {c.task}, seed {c.seed}, has other settings than when this study was started; "
+                "give another --out."
+            )
+        db.execute("INSERT OR IGNORE INTO cells VALUES (?, ?, ?, ?, ?)", (*row, run[0]))
+
+
+def _arm_order(plan: Plan) -> list[str]:
+    return [name for arm in plan.arms for name in (arm.name, arm.name + CONTROL)]
+
+
+def record_result(db: sqlite3.Connection, run: int, folder: Path) -> None:
+    """Take a finished run in from its folder; a second time changes nothing."""
+    if db.execute("SELECT status FROM runs WHERE run = ?", (run,)).fetchone()[0] == DONE:
+        return
+    summary, history = store.read_json(folder / store.SUMMARY), store.read_table(folder / store.HISTORY)
+    columns = [history[c].tolist() for c in HISTORY]
+    rows = list(zip(*columns, strict=True))
+    marks = ", ".join("?" * (len(HISTORY) + 1))
+    db.executemany(f"INSERT OR REPLACE INTO generations VALUES ({marks})", [(run, *r) for r in rows])
+    db.executemany("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?, ?, ?)", _evaluations(run, summary))
+    text = (folder / store.CHAMPION).read_text(encoding="utf-8")
+    db.execute("INSERT OR REPLACE INTO champions VALUES (?, ?)", (run, text))
+    db.executemany("INSERT OR REPLACE INTO versions VALUES (?, ?, ?)", [(run, *v) for v in summary["versions"].items()])
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    clock = (run, when, platform.node(), os.cpu_count(), summary["wall_seconds"], summary["steps_per_second"])
+    db.execute("INSERT OR REPLACE INTO clock VALUES (?, ?, ?, ?, ?, ?)", clock)
+    db.execute(
+        "UPDATE runs SET status = ?, ended = ?, generations = ?, env_steps = ?, best_fitness = ?, best_return = ?, "
+        "held_out = ?, champion_nodes = ?, champion_connections = ? WHERE run = ?",
+        (
+            DONE, summary["status"], summary["generations"], summary["env_steps"], summary["best_fitness"],
+            float(history["best_return"][-1]), summary["champion_return_mean"], summary["champion_nodes"],
+            summary["champion_connections"], run,
+        ),
+    )  # fmt: skip
+
+
+def _evaluations(run: int, s: dict[str, Any]) -> list[tuple[Any, ...]]:
+    n = s["champion_episodes"]
+    without = s["champion_without_plasticity_return_mean"]
+    return [
+        (run, "champion", n, s["champion_return_mean"], *s["champion_return_ci95"]),
+        (run, "champion without plasticity", n, without, None, None),
+        (run, "best by fitness", n, s["best_by_fitness_return_mean"], *s["best_by_fitness_return_ci95"]),
+    ]
+
+
+def record_failure(db: sqlite3.Connection, run: int, reason: str) -> None:
+    if db.execute("SELECT status FROM runs WHERE run = ?", (run,)).fetchone()[0] == DONE:
+        return
+    attempt = db.execute("SELECT count(*) FROM failures WHERE run = ?", (run,)).fetchone()[0]
+    db.execute("INSERT INTO failures VALUES (?, ?, ?)", (run, attempt, reason))
+    db.execute("UPDATE runs SET status = ? WHERE run = ?", (FAILED, run))
+
+
+def forget_failures(db: sqlite3.Connection) -> None:
+    """Failed runs wait again; their reasons stay on record."""
+    db.execute("UPDATE runs SET status = ? WHERE status = ?", (WAITING, FAILED))
+
+
+def trimmed_copy(database: Database, target: Path) -> None:
+    """A copy without the champions that no report shows: all but each cell's best, over its seeds."""
+    with database.reading() as db, replacing(target) as part:
+        part.unlink(missing_ok=True)
+        with closing(sqlite3.connect(part, isolation_level=None)) as copy:
+            db.backup(copy)
+            copy.execute(
+                "DELETE FROM champions WHERE run NOT IN (SELECT run FROM (SELECT run, row_number() OVER (PARTITION BY "
+                "c.task, c.arm, c.point ORDER BY held_out DESC, run) AS place FROM cells c JOIN runs USING (run)) "
+                "WHERE place = 1)"
+            )
+            copy.execute("VACUUM")
