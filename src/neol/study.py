@@ -64,7 +64,8 @@ class Row(NamedTuple):
 
 _ROWS = """
 SELECT c.task, c.arm, c.point, c.seed, r.run, r.key, r.status, r.generations, r.env_steps, r.best_return,
-       e.mean AS held_out, e.low AS held_out_low, e.high AS held_out_high, w.mean AS without_plasticity, f.mean AS fittest_held_out,
+       e.mean AS held_out, e.low AS held_out_low, e.high AS held_out_high, w.mean AS without_plasticity,
+       f.mean AS fittest_held_out,
        r.champion_nodes, r.champion_connections, k.wall_seconds, k.steps_per_second
 FROM cells c JOIN runs r USING (run)
 LEFT JOIN evaluations e ON e.run = r.run AND e.who = 'champion'
