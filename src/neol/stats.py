@@ -216,7 +216,8 @@ def brown_forsythe(x: ArrayLike, y: ArrayLike) -> Variance | None:
         return None
     sd, sd_against = _sd(a), _sd(b)
     ratio = sd / sd_against if sd_against > 0.0 else None
-    z, z_against = np.abs(a - np.median(a)), np.abs(b - np.median(b))
+    centred, centred_against = a - np.median(a), b - np.median(b)
+    z, z_against = np.abs(centred), np.abs(centred_against)
     rounding = _ROUNDING * max(np.abs(a).max(), np.abs(b).max())
     p: float | None
     if np.ptp(z) <= rounding and np.ptp(z_against) <= rounding:
@@ -224,7 +225,8 @@ def brown_forsythe(x: ArrayLike, y: ArrayLike) -> Variance | None:
     else:
         from scipy.stats import levene
 
-        p = float(levene(a, b, center="median").pvalue)
+        scale = max(z.max(), z_against.max())  # the test has none; squares of tiny numbers would be 0
+        p = float(levene(centred / scale, centred_against / scale, center="median").pvalue)
     return Variance(p, sd, sd_against, ratio)
 
 
