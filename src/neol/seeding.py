@@ -16,6 +16,7 @@ from neol.jit import kernel
 INITIAL, REPRODUCE, EPISODE, SELECTION, HELD_OUT, EVALUATE, DEMO = range(7)
 # The same, in the theory lab: drawing h_t, an instance, its lives, a pool, the rounds' episodes, comparators.
 CHOICE, INSTANCE, LIFE, POOL, ROUND, COMPARATOR = range(20, 26)
+BOOTSTRAP = 40  # resamples of runs, in statistics over them
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -72,3 +73,14 @@ def episode_seeds(seed, purpose, generation, genomes, episodes, common):
             state = stream(seed, purpose, generation, 0 if common else g + 1, e)
             seeds[g * episodes + e] = np.int32(mix(state[0]) >> _S33)
     return seeds
+
+
+@kernel
+def resamples(seed, stratum, count, n):
+    """Indices i8 (count, n) in [0, n), drawn with replacement: bootstrap samples of one stratum of n runs."""
+    state = stream(seed, BOOTSTRAP, stratum, 0, 0)
+    picks = np.empty((count, n), np.int64)
+    for i in range(count):
+        for j in range(n):
+            picks[i, j] = below(state, n)
+    return picks
