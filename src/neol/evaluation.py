@@ -13,7 +13,7 @@ import numpy as np
 
 from neol import seeding
 from neol.config import check_value
-from neol.environments import Maker, choose_engine, find
+from neol.environments import Maker, choose_engine, find, make
 from neol.envpool_engine import EnvPoolEngine
 from neol.errors import NeolError
 from neol.gymnasium_engine import LocalGymnasium
@@ -125,6 +125,34 @@ def fitting_task(
             f"has {task.n_inputs} and {task.n_outputs}."
         )
     return task
+
+
+class Lifetime(NamedTuple):
+    """One life of a network, step by step."""
+
+    weights: np.ndarray  # f8 (T + 1, E): before the first step and after each
+    rewards: np.ndarray  # f8 (T,)
+    connections: list[tuple[int, int]]  # (from id, to id) of each weight
+
+
+def lifetime(net: PlasticNetwork, seed: int = 0, max_steps: int = 0) -> Lifetime:
+    """Let a network live one episode of its task, and keep its weights of every step."""
+    task = fitting_task(net)
+    env = make(task)
+    try:
+        observation, _ = env.reset(seed=seed)
+        net.reset()
+        weights, rewards = [list(net.weights.values())], []
+        for _ in range(max_steps or task.max_steps):
+            observation, reward, terminated, truncated, _ = env.step(net.act(observation))
+            net.reward(float(reward))
+            weights.append(list(net.weights.values()))
+            rewards.append(float(reward))
+            if terminated or truncated:
+                break
+    finally:
+        env.close()
+    return Lifetime(np.array(weights, float), np.array(rewards), list(net.weights))
 
 
 def replay(

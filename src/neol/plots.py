@@ -35,20 +35,20 @@ class Graph(NamedTuple):
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def style(salt: str = "neol") -> Iterator[None]:
     """Matplotlib's own defaults, whatever the user's matplotlibrc says, and nothing random in the output."""
     import matplotlib
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({
-            "svg.hashsalt": "neol", "svg.fonttype": "none", "text.parse_math": False, "text.color": INK,
+            "svg.hashsalt": salt, "svg.fonttype": "none", "text.parse_math": False, "text.color": INK,
             "axes.labelcolor": INK, "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": FONT,
         })  # fmt: skip
         yield
 
 
-def _save(figure: Any, path: Path) -> None:
+def save(figure: Any, path: Path) -> None:
     """Same figure, same bytes: no date, no version."""
     metadata = {"Date": None, "Creator": None} if path.suffix == ".svg" else {"Software": None}
     figure.savefig(path, dpi=150, facecolor="white", metadata=metadata)
@@ -268,7 +268,7 @@ def draw_network(
     from matplotlib.figure import Figure
 
     target = check_suffix(path, SUFFIXES)
-    with replacing(target) as part, _style():
+    with replacing(target) as part, style():
         graph = _graph(network)
         ends = (graph.layers[0], inputs), (graph.layers[-1], outputs)
         names = {k: str(given[i]) if i < len(given) else str(k) for keys, given in ends for i, k in enumerate(keys)}
@@ -294,7 +294,7 @@ def draw_network(
         _draw_nodes(axes, at, graph, names, shade, mixed)
         _draw_legend(axes, graph, top, shade, "" if mixed or not activations else activations[0])
         axes.text(left + 0.15, high - 0.22, title, va="center", size=FONT + 2)
-        _save(figure, part)
+        save(figure, part)
     return target
 
 
@@ -312,7 +312,7 @@ def draw_curve(history: Mapping[str, np.ndarray], path: AnyPath, title: str = ""
         raise NeolError("cannot draw the curve: the history has no generations yet.")
     dot = "o" if len(steps) == 1 else None  # one point makes no line
     target = check_suffix(path, SUFFIXES)
-    with replacing(target) as part, _style():
+    with replacing(target) as part, style():
         figure = Figure(figsize=(7.0, 4.4))
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
         figure.subplots_adjust(left=0.11, right=0.84, bottom=0.12, top=0.91 if title else 0.96, hspace=0.12)
@@ -332,7 +332,7 @@ def draw_curve(history: Mapping[str, np.ndarray], path: AnyPath, title: str = ""
         _end_labels(upper, {n: columns[f"{n}_fitness"] for n in LINES})
         figure.text(0.02, 0.955, title, va="center", size=FONT + 2)
         figure.align_ylabels()
-        _save(figure, part)
+        save(figure, part)
     return target
 
 
