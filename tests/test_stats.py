@@ -369,6 +369,14 @@ def test_strata_keep_their_numbers_of_runs() -> None:
     assert found != stats.aggregate({"near": near, "far": far}, 1)
 
 
+def test_aggregate_is_the_bootstrap_of_the_trimmed_mean_with_a_stream_per_task() -> None:
+    scores = draws(9).normal(0, 1, (2, 6))
+    rows = [np.sort(x)[resamples(5, t, stats.RESAMPLES, 6)] for t, x in enumerate(scores)]
+    slow = scipy.stats.trim_mean(np.concatenate(rows, axis=1), 0.25, axis=1)
+    found = there(stats.aggregate({"a": scores[0], "b": scores[1]}, 5))
+    assert_near(found[1:], np.quantile(slow, [0.025, 0.975]))
+
+
 def test_probability_of_improvement_by_hand() -> None:
     # A12 is 1 on a and 1/2 on b.
     x, y = {"a": [2, 3], "b": [1, 1]}, {"a": [0, 1], "b": [1, 1]}
