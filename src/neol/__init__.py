@@ -13,6 +13,7 @@ _HOME = {
     "NeolError": "errors",
     "PlasticNetwork": "network",
     "Run": "run",
+    "Study": "study",
     "configure": "presets",
     "evaluate": "evaluation",
     "load": "run",
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from neol.presets import configure as configure
     from neol.run import Run as Run
     from neol.run import load as load
+    from neol.study import Study as Study
     from neol.training import train as train
 
 

@@ -1,7 +1,7 @@
 """What the paper reports: facts of its tables 4, 5 and 6, and its claims, for reports to set ours beside.
 
-Lin and Chen, "Provably Sub-Linear Two-Timescale NeuroEvolution with Online Plasticity". Its metric is the best fitness of
-the final generation: the highest single-rollout return in the population. Mean and SD over 30 seeds, 500 generations.
+Lin and Chen, "Provably Sub-Linear Two-Timescale NeuroEvolution with Online Plasticity". Its metric is the best fitness
+of the final generation: the highest single-rollout return in the population. Mean and SD of 30 seeds, 500 generations.
 """
 
 from __future__ import annotations

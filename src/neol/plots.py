@@ -316,8 +316,8 @@ def draw_curve(history: Mapping[str, np.ndarray], path: AnyPath, title: str = ""
         figure = Figure(figsize=(7.0, 4.4))
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
         figure.subplots_adjust(left=0.11, right=0.84, bottom=0.12, top=0.91 if title else 0.96, hspace=0.12)
-        for name, (color, style, thick) in LINES.items():
-            upper.plot(steps, columns[f"{name}_fitness"], color=color, ls=style, lw=thick, marker=dot, clip_on=not dot)
+        for name, (color, dashes, thick) in LINES.items():
+            upper.plot(steps, columns[f"{name}_fitness"], color=color, ls=dashes, lw=thick, marker=dot, clip_on=not dot)
         lower.step(steps, species, where="post", color=MUTED, lw=1.3, marker=dot, clip_on=not dot)
         for axes, label in ((upper, "fitness"), (lower, "species")):
             axes.spines[["top", "right"]].set_visible(False)

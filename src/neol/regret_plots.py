@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from neol.files import check_suffix, replacing
-from neol.plots import FONT, GREEN, MUTED, NEGATIVE, POSITIVE, SUFFIXES, _save, _style
+from neol.plots import FONT, GREEN, MUTED, NEGATIVE, POSITIVE, SUFFIXES, save, style
 
 COLORS = {"inner": GREEN, "outer": NEGATIVE, "total": POSITIVE}
 NAMES = {"inner": "inner (Lemma 1)", "outer": "outer (Lemma 2)", "total": "total (theorem)"}
@@ -69,7 +69,7 @@ def _log(set_scale: Any, axis: Any) -> None:
 
 def _over_rounds(named: Mapping[str, np.ndarray], path: Path, title: str, names: Mapping[str, str]) -> Path:
     target, x = check_suffix(path, SUFFIXES), named["curve_rounds"]
-    with replacing(target) as part, _style():
+    with replacing(target) as part, style():
         figure, axes = _panels(3, title)
         for one, (kind, color) in zip(axes, COLORS.items(), strict=True):
             _band(one, x, named[f"curve_{kind}"], color, "regret")
@@ -81,7 +81,7 @@ def _over_rounds(named: Mapping[str, np.ndarray], path: Path, title: str, names:
             one.yaxis.set_major_formatter(short)
             one.legend(frameon=False, fontsize=FONT - 1, labelcolor=MUTED)
         axes[0].set_ylabel("regret after t rounds")
-        _save(figure, part)
+        save(figure, part)
     return target
 
 
@@ -92,7 +92,7 @@ def _logarithms(
     many = len(named["horizons"]) > 1
     source, x = ("horizon", named["horizons"]) if many else ("curve", named["curve_rounds"])
     target = check_suffix(path, SUFFIXES)
-    with replacing(target) as part, _style():
+    with replacing(target) as part, style():
         figure, axes = _panels(3, title)
         for one, (kind, color) in zip(axes, COLORS.items(), strict=True):
             values, bound = named[f"{source}_{kind}"], named[f"{source}_{kind}_bound"]
@@ -112,7 +112,7 @@ def _logarithms(
             one.set_xlabel("horizon T" if many else "round t")
             one.legend(frameon=False, fontsize=FONT - 1, labelcolor=MUTED, loc="best")
         axes[0].set_ylabel(f"regret after {'T' if many else 't'} rounds")
-        _save(figure, part)
+        save(figure, part)
     return target
 
 
@@ -121,7 +121,7 @@ def _average(named: Mapping[str, np.ndarray], path: Path, title: str, names: Map
     many = len(named["horizons"]) > 1
     source, x = ("horizon", named["horizons"]) if many else ("curve", named["curve_rounds"])
     target = check_suffix(path, SUFFIXES)
-    with replacing(target) as part, _style():
+    with replacing(target) as part, style():
         figure, axes = _panels(1, title, wide=6.2, room=0.12)
         one = axes[0]
         least, hidden = 0.0, []
@@ -145,5 +145,5 @@ def _average(named: Mapping[str, np.ndarray], path: Path, title: str, names: Map
             one.text(0.02, 0.95, note, transform=one.transAxes, va="top", size=FONT - 1, color=MUTED)
         one.set(xlabel="horizon T" if many else "round t", ylabel="regret per round")
         one.legend(frameon=False, fontsize=FONT - 1, labelcolor=MUTED, loc="best")
-        _save(figure, part)
+        save(figure, part)
     return target

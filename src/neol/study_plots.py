@@ -1,7 +1,7 @@
 """Pictures of a study: convergence with bands, boxes with points, heatmaps, one life's weights. SVG and PNG files.
 
-Each arm has a colour of Okabe and Ito's palette; a matched control has its arm's, dashed or hollow. Text is text, and the
-colours of text, axes and grid are known (INK, MUTED, GRID), so that a page can put its own in their place.
+Each arm has a colour of Okabe and Ito's palette; a matched control has its arm's, dashed or hollow. Text is text, and
+the colours of text, axes and grid are known (INK, MUTED, GRID), so that a page can put its own in their place.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ def _figure(path: Path, width: float, height: float) -> Iterator[Any]:
 
 
 def _dress(axes: Any, grid: str = "y") -> None:
+    axes.set_facecolor("none")  # the page shows through
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(EDGE)
     axes.tick_params(color=EDGE, labelcolor=INK, labelsize=FONT)
@@ -109,7 +110,7 @@ def _half_width(rows: np.ndarray) -> np.ndarray:
 
 
 def draw_boxes(path: Path, samples: Sequence[tuple[Look, np.ndarray]], xlabel: str, mark: Mapping[str, float]) -> None:
-    """A box per arm, quartiles and whiskers to 1.5 IQR, with every run as a point. `mark`: label -> the paper's mean."""
+    """A box per arm, quartiles and whiskers to 1.5 IQR, every run as a point. `mark`: label -> the paper's mean."""
     height = 0.75 + 0.3 * len(samples)
     with _figure(path, 4.6, height) as figure:
         axes = figure.subplots()
