@@ -6,6 +6,7 @@ each has its alternative text.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable
 from html import escape
@@ -27,11 +28,13 @@ class Figure(NamedTuple):
 
 def inline(svg: str, alt: str) -> str:
     """A matplotlib SVG as part of a page: scales with it, follows its colours, and says what it shows."""
+    mine = hashlib.sha256(svg.encode()).hexdigest()[:8]  # a page has many figures, and ids must differ
     svg = svg[svg.index("<svg") :]
     box = re.search(r'viewBox="([^"]+)"', svg)
     body = svg[svg.index(">") + 1 :]
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    body = re.sub(r'<g id="[^"]*"', "<g", body)  # nothing refers to them, and a page has many figures
+    body = re.sub(r'<g id="[^"]*"', "<g", body)  # nothing refers to them
+    body = re.sub(r'( id="|url\(#|href="#)', rf"\g<1>{mine}-", body)
     body = re.sub(r'(<g>\s*<path[^>]*?)style="fill: #ffffff"', r'\1style="fill: none"', body, count=1)  # background
     for colour, own in _THEME.items():
         body = re.sub(re.escape(colour), own, body, flags=re.IGNORECASE)
@@ -54,7 +57,7 @@ def table_html(table: Table) -> str:
     kept = table.columns.index("arm") + 1 if "arm" in table.columns else 1  # stays in sight when the table scrolls
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.caption, quote=True)}">'
-        f'<table id="{escape(table.name)}" class="keep{kept}"><caption>{escape(table.caption)}</caption>'
+        f'<table id="table-{escape(table.name)}" class="keep{kept}"><caption>{escape(table.caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 

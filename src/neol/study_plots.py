@@ -119,7 +119,7 @@ def draw_boxes(path: Path, samples: Sequence[tuple[Look, np.ndarray]], xlabel: s
             colours = {"color": look.colour, "lw": 1.2}
             fill = {"facecolor": "none" if look.dashed else look.colour + "40", "edgecolor": look.colour, "lw": 1.2}
             axes.boxplot(
-                [values], positions=[y], vert=False, widths=0.6, showfliers=False, patch_artist=True,
+                [values], positions=[y], orientation="horizontal", widths=0.6, showfliers=False, patch_artist=True,
                 boxprops=fill, medianprops={**colours, "lw": 2.0}, whiskerprops=colours, capprops=colours,
             )  # fmt: skip
             spread = 0.22 * np.sin(np.arange(len(values)) * 2.4)  # apart, and the same every time

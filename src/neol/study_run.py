@@ -108,7 +108,7 @@ def waiting(database: Database, out: Path, keys: Sequence[str]) -> list[Job]:
     """The runs that are still to do, the longest first."""
     with database.reading() as db:
         rows = {r["key"]: r for r in db.execute("SELECT run, key, config FROM runs WHERE status = ?", (WAITING,))}
-    found = [rows[k] for k in keys if k in rows]
+    found = [rows[k] for k in dict.fromkeys(keys) if k in rows]
     jobs = [(r["run"], r["key"], Config.from_toml(r["config"], "study.sqlite")) for r in found]
     ready = [Job(run, key, out / RUNS / key, config, cost(config)) for run, key, config in jobs]
     return sorted(ready, key=lambda j: -j.cost)

@@ -76,7 +76,8 @@ class Database:
         """A connection that sees one state and changes nothing."""
         if not self.path.is_file():
             raise NeolError(f"'{self.path.parent}' is not a study's folder: it has no {DATABASE}.")
-        with _faults(self.path), closing(self._connect("ro")) as db:
+        mode = "rw" if os.access(self.path.parent, os.W_OK) else "ro"  # rw: a writer that was killed is undone
+        with _faults(self.path), closing(self._connect(mode)) as db:
             self._check(db)
             yield db
 
@@ -107,6 +108,8 @@ class Database:
     def _check(self, db: sqlite3.Connection) -> None:
         tables = {r[0] for r in db.execute("SELECT name FROM sqlite_master")}
         version = db.execute("SELECT value FROM study WHERE name = 'schema'").fetchone() if "study" in tables else None
+        if not tables:
+            raise NeolError(f"'{self.path}' is empty: its study was stopped before it began; start it again.")
         if version is None or version[0] != str(SCHEMA) or "runs" not in tables:
             raise NeolError(f"'{self.path}' is not the database of a NEOL study of version {SCHEMA}.")
 

@@ -1,0 +1,266 @@
+"""Verdicts and tables from made-up scores, where the right answer is known."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import neol
+from neol.analysis import INCONCLUSIVE, NOT_REPRODUCED, REPRODUCED, analyse, budget
+from neol.cli import main
+from neol.errors import NeolError
+from neol.study_file import parse_plan
+from neol.study_run import choose_cells
+from neol.study_store import DATABASE, HISTORY, Database, plan_cells
+from neol.study_tables import comparisons_table, differences_table, latex, results_table
+
+PLAN = """
+[study]
+title = "made up"
+tasks = {tasks}
+seeds = {seeds}
+preset = "paper"
+reference = "neat"
+[base]
+pop_size = 50
+generations = 4
+[[arm]]
+name = "neat"
+label = "NEAT"
+rule = "none"
+[[arm]]
+name = "neat-wo"
+label = "NEAT (w/o)"
+rule = "none"
+weight_mutation = "off"
+[[arm]]
+name = "hebb"
+label = "Hebb"
+rule = "hebb"
+"""
+Scores = Mapping[tuple[str, str], np.ndarray]
+
+
+def made_up(folder: Path, scores: Scores, gap: float = 20.0, plan: str = PLAN) -> neol.Study:
+    """A study whose held-out returns are given by (task, arm), and whose best fitness is `gap` above."""
+    tasks = list(dict.fromkeys(t for t, _ in scores))
+    seeds = max(len(v) for v in scores.values())
+    study = parse_plan(plan.format(tasks=json.dumps(tasks), seeds=seeds))
+    (folder / "runs").mkdir(parents=True)
+    chosen = choose_cells(study, 1.0)
+    with Database(folder).writing() as db:
+        plan_cells(db, study, chosen, 1.0)
+        runs = {c.key: (c.task, c.arm, c.seed) for c in chosen}
+        ids = dict(db.execute("SELECT key, run FROM runs").fetchall())
+        for key, (task, arm, seed) in runs.items():
+            values = scores.get((task, arm), ())
+            if seed >= len(values):
+                continue
+            held = float(values[seed])
+            best = held + gap
+            db.execute(
+                "UPDATE runs SET status = 'done', generations = 4, env_steps = 1000, best_fitness = ?, "
+                "best_return = ?, held_out = ?, champion_nodes = 3, champion_connections = 5 WHERE run = ?",
+                (best, best, held, ids[key]),
+            )
+            rows = [(ids[key], g, 250 * (g + 1), *[best] * (len(HISTORY) - 2)) for g in range(4)]
+            db.executemany(f"INSERT INTO generations VALUES ({', '.join('?' * (len(HISTORY) + 1))})", rows)
+            for who in ("champion", "champion without plasticity", "best by fitness"):
+                db.execute(
+                    "INSERT INTO evaluations VALUES (?, ?, 100, ?, ?, ?)", (ids[key], who, held, held - 1, held + 1)
+                )
+    return neol.Study(folder)
+
+
+def normal(seed: int, mean: float, n: int = 30, sd: float = 5.0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(mean, sd, n)
+
+
+def verdicts(study: neol.Study) -> dict[tuple[str, str], str]:
+    return {(v.claim, v.arm): v.verdict for v in analyse(study).verdicts}
+
+
+def says_nan(folder: Path) -> bool:
+    texts = [p.read_text() for p in (folder / "report").iterdir() if p.is_file()]
+    return any(re.search(r"\bnan\b", re.sub(r"<script>.*</script>", "", t, flags=re.DOTALL), re.I) for t in texts)
+
+
+def test_a_clear_advantage_is_reproduced_and_none_at_all_is_not(tmp_path: Path) -> None:
+    scores = {
+        ("lunarlander", "neat"): normal(0, 200.0), ("lunarlander", "neat-wo"): normal(1, 240.0),
+        ("lunarlander", "hebb"): normal(2, 220.0), ("lunarlander", "hebb-control"): normal(3, 223.0),
+    }  # fmt: skip
+    found = verdicts(made_up(tmp_path, scores))
+    assert found["higher", "hebb"] == REPRODUCED  # 20 above, SD 5
+    assert found["plasticity", "hebb"] == NOT_REPRODUCED  # a little below its control
+    assert found["ablation", "hebb"] == NOT_REPRODUCED  # 20 below
+    assert found["tighter", "hebb"] == INCONCLUSIVE  # the same spread
+
+
+def test_a_difference_of_spread_is_judged_in_its_direction(tmp_path: Path) -> None:
+    tight, wide = normal(0, 200.0, sd=2.0), normal(1, 200.0, sd=30.0)
+    for i, (neat, hebb, verdict) in enumerate([(wide, tight, REPRODUCED), (tight, wide, NOT_REPRODUCED)]):
+        scores = {("hopper", "neat"): neat, ("hopper", "hebb"): hebb, ("hopper", "hebb-control"): hebb}
+        assert verdicts(made_up(tmp_path / str(i), scores))["tighter", "hebb"] == verdict
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_few_runs_conclude_nothing_and_break_nothing(tmp_path: Path, n: int) -> None:
+    arms = ("neat", "neat-wo", "hebb", "hebb-control")
+    scores = {("hopper", a): 1000.0 * i + np.arange(n) for i, a in enumerate(arms)}
+    study = made_up(tmp_path, scores)
+    assert set(verdicts(study).values()) == {INCONCLUSIVE}
+    assert main(["report", str(tmp_path), "--quiet"]) == 0
+    assert not says_nan(tmp_path)
+
+
+def test_all_at_the_ceiling_is_a_tie_with_defined_numbers(tmp_path: Path) -> None:
+    arms = ("neat", "neat-wo", "hebb", "hebb-control")
+    study = made_up(tmp_path, {("cartpole", a): np.full(30, 500.0) for a in arms}, gap=0.0)
+    analysis = analyse(study)
+    assert {v.verdict for v in analysis.verdicts if v.claim == "ceiling"} == {REPRODUCED}
+    assert not [v for v in analysis.verdicts if v.claim in ("higher", "tighter", "ablation")]  # the paper claims a tie
+    plastic = next(c for c in analysis.comparisons["held_out"] if c.against == "hebb-control")
+    assert plastic.p == plastic.p_holm == 1.0 and plastic.a12 is not None and plastic.a12.estimate == 0.5
+    assert plastic.variance is not None and plastic.variance.p == 1.0
+    assert main(["report", str(tmp_path), "--quiet"]) == 0
+    assert not says_nan(tmp_path)
+
+
+def test_missing_runs_shrink_a_sample_and_a_missing_arm_is_left_out(tmp_path: Path) -> None:
+    scores = {("hopper", "neat"): normal(0, 5.0, 30), ("hopper", "hebb"): normal(1, 5.0, 7)}
+    study = made_up(tmp_path, scores)
+    analysis = analyse(study)
+    assert [(x.arm, x.held_out.n) for x in analysis.lines] == [("neat", 30), ("hebb", 7)]
+    assert [(c.arm, c.against, c.n, c.n_against) for c in analysis.comparisons["held_out"]] == [("hebb", "neat", 7, 30)]
+    assert main(["report", str(tmp_path), "--quiet"]) == 0
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert "runs of this study have not finished" in page
+
+
+def test_a_study_with_no_finished_run_has_no_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made_up(tmp_path, {("hopper", "neat"): np.empty(0), ("lunarlander", "neat"): np.empty(0)} | _one())
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as db:
+        db.execute("UPDATE runs SET status = 'waiting', held_out = NULL")
+        db.commit()
+    assert main(["report", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"neol: '{tmp_path}' has no finished run yet; there is nothing to report.\n"
+    assert not (tmp_path / "report").exists()
+
+
+def _one() -> dict[tuple[str, str], np.ndarray]:
+    return {("cartpole", "neat"): np.ones(1)}
+
+
+def test_holms_family_is_all_comparisons_of_a_task(tmp_path: Path) -> None:
+    scores = {("hopper", a): normal(i, 10.0 * i, 10) for i, a in enumerate(("neat", "neat-wo", "hebb", "hebb-control"))}
+    found = analyse(made_up(tmp_path, scores)).comparisons["best_return"]
+    pairs = [(c.arm, c.against) for c in found]
+    assert pairs == [("neat-wo", "neat"), ("hebb", "neat"), ("hebb", "hebb-control")]
+    ps = [c.p or 0.0 for c in found]
+    order = np.argsort(ps)
+    adjusted = np.maximum.accumulate(np.minimum(1.0, np.array(ps)[order] * [3, 2, 1]))
+    assert np.allclose([found[i].p_holm for i in order], adjusted)
+
+
+def test_the_winners_curse_gap_is_a_column_of_its_own(tmp_path: Path) -> None:
+    study = made_up(tmp_path, {("hopper", "neat"): np.array([1.0, 2.0, 6.0])}, gap=7.5)
+    line = analyse(study).lines[0]
+    assert line.gap.mean == 7.5 and line.best.mean == 10.5 and line.held_out.mean == 3.0
+    table = results_table(analyse(study))
+    assert table.rows[0][table.columns.index("winner's-curse gap")] == ("7.5", 7.5)
+
+
+def test_the_papers_figures_stand_beside_ours(tmp_path: Path) -> None:
+    scores = {("lunarlander", a): normal(i, 200.0) for i, a in enumerate(("neat", "neat-wo", "hebb", "hebb-control"))}
+    study = made_up(tmp_path, scores)
+    analysis = analyse(study)
+    table = results_table(analysis)
+    reported = {row[1][0]: row[-1][0] for row in table.rows}
+    assert reported == {"NEAT": "311.8 ± 8.2", "NEAT (w/o)": "312.5 ± 9.0", "Hebb": "323.4 ± 3.7", "Hebb, lr = 0": "–"}
+    tests = comparisons_table(study, analysis, "best_return")
+    assert [row[-1][0] for row in tests.rows if row[1][0] == "Hebb"] == ["1.6e-08", "–"]
+    tex = latex(study, analysis)
+    assert tex.count(r"\begin{tabular}") == tex.count(r"\end{tabular}") == 2
+    assert r"NEAT (w/o)" in tex and r"$1.61 \times 10^{-8}$" in tex
+
+
+def test_latex_marks_the_best_of_each_row(tmp_path: Path) -> None:
+    scores = {("hopper", "neat"): np.array([1.0, 3.0]), ("hopper", "hebb"): np.array([5.0, 5.0])}
+    study = made_up(tmp_path, scores, gap=0.0)
+    lines = latex(study, analyse(study)).splitlines()
+    first = next(line for line in lines if line.startswith(r"\emph{hopper}"))
+    assert first == r"\emph{hopper} & $2.00 \pm 1.41$ & -- & $\mathbf{5.00 \pm 0.00}$ \\"
+
+
+def test_what_differs_between_arms_is_told(tmp_path: Path) -> None:
+    scores = {("hopper", a): np.arange(3.0) for a in ("neat", "neat-wo", "hebb", "hebb-control")}
+    table = differences_table(made_up(tmp_path, scores))
+    told = {(row[1][0], row[2][0]): row[3][0] for row in table.rows}
+    assert told["NEAT", "NEAT (w/o)"] == "weight_mutation: config → off"
+    assert told["NEAT", "Hebb"] == (
+        "rule: none → hebb; lr: 0 → 0.25; weight_mutate_rate: 0.8 → 0.05; weight_replace_rate: 0.1 → 0.02"
+    )
+    assert told["Hebb", "Hebb, lr = 0"] == "lr: 0.25 → 0"
+
+
+def test_the_budget_is_what_was_run(tmp_path: Path) -> None:
+    study = made_up(tmp_path, {("hopper", "neat"): np.arange(3.0)})
+    assert budget(study, "hopper") == (
+        "Hopper-v4: population 50, 4 generations: 0.00 to 0.00 million steps a run, 3 seeds"
+    )
+
+
+def test_the_seed_of_the_bootstrap_decides_its_intervals(tmp_path: Path) -> None:
+    study = made_up(tmp_path, {("hopper", "neat"): normal(0, 9.0, 12), ("hopper", "hebb"): normal(1, 9.0, 12)})
+    one, same, other = (analyse(study, seed).comparisons["held_out"][0].difference for seed in (0, 0, 1))
+    assert one == same != other
+
+
+INHERITANCE = """
+[study]
+tasks = {tasks}
+seeds = {seeds}
+control = false
+[base]
+pop_size = 50
+[[arm]]
+name = "oja-lamarckian"
+rule = "oja"
+[[arm]]
+name = "oja-darwinian"
+rule = "oja"
+inheritance = "darwinian"
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "verdict"),
+    [
+        (lambda x: x + 30.0, NOT_REPRODUCED),
+        (lambda x: x + 1e-9, REPRODUCED),
+        (lambda x: x[:4], INCONCLUSIVE),
+    ],
+)
+def test_lamarckian_and_darwinian_are_compared_two_sided(
+    tmp_path: Path, other: Callable[[np.ndarray], np.ndarray], verdict: str
+) -> None:
+    x = normal(0, 200.0, 60)
+    scores = {("lunarlander", "oja-lamarckian"): x, ("lunarlander", "oja-darwinian"): other(x)}
+    found = analyse(made_up(tmp_path, scores, plan=INHERITANCE)).verdicts
+    assert [(v.claim, v.verdict) for v in found] == [("inheritance", verdict)]
+
+
+def test_damaged_scores_are_refused(tmp_path: Path) -> None:
+    study = made_up(tmp_path, {("hopper", "neat"): np.array([1.0, np.inf])})
+    with pytest.raises(NeolError):
+        analyse(study)
+    assert dataclasses.is_dataclass(study.config(1))

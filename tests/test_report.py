@@ -1,0 +1,214 @@
+"""The report of a real study, opened in a real browser."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import neol
+from neol.cli import main
+from neol.evaluation import lifetime
+from neol.network import PlasticNetwork
+
+CHROMIUM = next(
+    (p for n in ("chromium", "chromium-browser", "google-chrome", "chrome") if (p := shutil.which(n))), None
+)
+STUDY = """
+[study]
+title = "A <small> study & its report"
+tasks = ["cartpole", "lunarlander"]
+seeds = 3
+reference = "neat"
+[budget]
+generations = 2
+[base]
+pop_size = 10
+elitism = 1
+max_steps = 60
+champion_candidates = 2
+champion_trials = 2
+champion_episodes = 5
+[[arm]]
+name = "neat"
+label = "NEAT"
+rule = "none"
+[[arm]]
+name = "hebb"
+label = "Hebb"
+rule = "hebb"
+[[arm]]
+name = "bcm"
+label = "BCM"
+rule = "bcm"
+"""
+FILES = {
+    "index.html", "runs.csv", "results.csv", "tests.csv", "tables.tex", "verdicts.txt", "held_out.csv",
+    "best_return.csv", "aggregates.csv", "differences.csv", "figures",
+}  # fmt: skip
+
+
+def make(folder: Path, text: str) -> Path:
+    (folder / "study.toml").write_text(text)
+    assert main(["study", "run", str(folder / "study.toml"), "--out", str(folder / "s"), "--quiet"]) == 0
+    assert main(["report", str(folder / "s"), "--quiet"]) == 0
+    return folder / "s" / "report"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make(tmp_path_factory.mktemp("report"), STUDY)
+
+
+@pytest.fixture(scope="module")
+def grid_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    grid = "[grid]\npop_size = [10, 12]\nlr = [0.1, 0.2, 0.3]\n"
+    text = STUDY.replace('"cartpole", "lunarlander"', '"cartpole"').replace("seeds = 3", "seeds = 1")
+    return make(tmp_path_factory.mktemp("grid"), text + grid)
+
+
+def test_a_report_has_its_page_figures_and_tables(report: Path) -> None:
+    assert {p.name for p in report.iterdir()} == FILES
+    figures = {p.name for p in (report / "figures").iterdir()}
+    for task in ("cartpole", "lunarlander"):
+        names = [f"convergence-{task}-env-steps", f"convergence-{task}-generation", f"boxes-{task}-held-out",
+                 f"boxes-{task}-best-return", f"lifetime-{task}"]  # fmt: skip
+        assert {f"{n}.{s}" for n in names for s in ("svg", "png")} <= figures
+        assert f"champion-{task}.svg" in figures
+    for png in (report / "figures").glob("*.png"):
+        with Image.open(png) as image:
+            colours = image.convert("RGB").getcolors(1 << 24)
+            assert min(image.size) > 100 and colours is not None and len(colours) > 10, png.name
+
+
+def test_the_same_study_gives_the_same_bytes(report: Path, tmp_path: Path) -> None:
+    assert main(["report", str(report.parent), "--out", str(tmp_path / "again"), "--quiet"]) == 0
+    for file in report.rglob("*"):
+        if file.is_file():
+            assert (tmp_path / "again" / file.relative_to(report)).read_bytes() == file.read_bytes(), file
+
+
+def test_the_page_needs_nothing_from_elsewhere(report: Path) -> None:
+    page = (report / "index.html").read_text()
+    for word in ('src="http', 'href="http', "@import", "url(http", "<img", "<iframe"):
+        assert word not in page
+    assert "A &lt;small&gt; study &amp; its report" in page and "<small> study" not in page
+
+
+def test_ids_in_the_page_are_unique(report: Path) -> None:
+    ids = re.findall(r'\bid="([^"]+)"', (report / "index.html").read_text())
+    assert len(ids) == len(set(ids)), sorted({i for i in ids if ids.count(i) > 1})[:5]
+
+
+def test_a_life_is_told_step_by_step(report: Path) -> None:
+    study = neol.Study(report.parent)
+    row = next(r for r in study.rows if (r.task, r.arm) == ("lunarlander", "hebb"))
+    net = PlasticNetwork.from_json(study.champion(row.run))
+    life = lifetime(net, max_steps=40)
+    assert life.weights.shape == (len(life.rewards) + 1, len(life.connections)) and len(life.rewards) <= 40
+    own = PlasticNetwork.from_json(study.champion(row.run))
+    own.reset()
+    assert life.weights[0].tolist() == list(own.weights.values()) and life.connections == list(own.weights)
+    assert (life.weights[-1] != life.weights[0]).any()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium here (Debian: apt-get install chromium)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as p:
+        chromium = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+def open_page(browser: Any, path: Path, width: int, scheme: str) -> tuple[Any, list[str], list[str]]:
+    page = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme).new_page()
+    complaints: list[str] = []
+    requests: list[str] = []
+    page.on("console", lambda m: complaints.append(m.text))
+    page.on("pageerror", lambda e: complaints.append(str(e)))
+    page.on("request", lambda r: requests.append(r.url))
+    page.goto(path.as_uri())
+    return page, complaints, requests
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1400])
+def test_a_browser_shows_every_figure_and_asks_for_nothing(
+    report: Path, grid_report: Path, browser: Any, width: int, scheme: str
+) -> None:
+    for path, least in ((report / "index.html", 12), (grid_report / "index.html", 8)):
+        page, complaints, requests = open_page(browser, path, width, scheme)
+        assert complaints == []
+        assert [r for r in requests if not r.startswith(("file:", "data:"))] == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width  # only tables scroll sideways
+        boxes = page.eval_on_selector_all(
+            "figure svg",
+            "all => all.map(s => { const b = s.getBoundingClientRect(); return [b.width, b.height, b.x]; })",
+        )
+        assert len(boxes) >= least
+        assert all(b[0] > min(width, 400) * 0.7 and b[1] > 60 and 0 <= b[2] < width for b in boxes)
+        labels = page.eval_on_selector_all("figure svg", "all => all.map(s => s.getAttribute('aria-label'))")
+        assert all(labels) and len(set(labels)) > 1
+        page.context.close()
+
+
+def contrast(page: Any, selector: str) -> float:
+    """WCAG's ratio of an element's colour and the page's background."""
+    colours = page.evaluate(
+        "s => [getComputedStyle(document.querySelector(s)).color, getComputedStyle(document.body).backgroundColor]",
+        selector,
+    )
+    lights = []
+    for colour in colours:
+        parts = [int(v) / 255 for v in colour[colour.index("(") + 1 : -1].split(",")[:3]]
+        linear = [v / 12.92 if v <= 0.03928 else ((v + 0.055) / 1.055) ** 2.4 for v in parts]
+        lights.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
+    return (max(lights) + 0.05) / (min(lights) + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_contrast_and_figures_follow_the_scheme(report: Path, browser: Any, scheme: str) -> None:
+    page, _, _ = open_page(browser, report / "index.html", 1400, scheme)
+    for selector in ("body", ".muted", "a", ".chip", "figure svg text", "caption"):
+        assert contrast(page, selector) >= 4.5, selector
+    before = page.evaluate("getComputedStyle(document.querySelector('figure svg text')).fill")
+    page.click("#theme")
+    after = page.evaluate("getComputedStyle(document.querySelector('figure svg text')).fill")
+    assert before != after
+    assert contrast(page, "body") >= 4.5
+    page.context.close()
+
+
+def test_tables_sort_by_click_and_by_key(report: Path, browser: Any) -> None:
+    page, _, _ = open_page(browser, report / "index.html", 1400, "light")
+    headers = page.eval_on_selector_all("#table-results th button", "all => all.map(b => b.innerText.trim())")
+    column = headers.index("held out, median")
+
+    def cells() -> list[float]:
+        texts = page.eval_on_selector_all(
+            f"#table-results tbody td:nth-child({column + 1})", "all => all.map(c => c.dataset.key)"
+        )
+        return [float(t) for t in texts]
+
+    unsorted = cells()
+    button = page.locator("#table-results th button").nth(column)
+    button.click()
+    assert cells() == sorted(unsorted)
+    assert page.locator("#table-results th").nth(column).get_attribute("aria-sort") == "ascending"
+    button.focus()
+    page.keyboard.press("Enter")
+    assert cells() == sorted(unsorted, reverse=True)
+    assert page.locator("#table-results th").nth(column).get_attribute("aria-sort") == "descending"
+    page.locator("#table-results th button").nth(headers.index("task")).click()
+    tasks = page.eval_on_selector_all("#table-results tbody td:nth-child(1)", "all => all.map(c => c.innerText)")
+    assert tasks == sorted(tasks)
+    page.context.close()
