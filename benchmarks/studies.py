@@ -1,10 +1,10 @@
 """Studies: how long the smoke study takes, what 10 kills do to it, and what scheduling costs.
 
 smoke: `neol study run configs/paper/smoke.toml` and `neol report`, from nothing, on all cores.
-kill: the same with SIGKILL to everything at 10 random moments on the way; is the final database (without the clock table)
-    the one of the uninterrupted study?
-schedule: 40 short lunarlander runs. Each one's time alone (one worker, one after another), summed and halved, against the
-    wall time of the whole study with two workers, their start included.
+kill: the same with SIGKILL to everything at 10 random moments on the way; is the final database (without the clock
+    table) the one of the uninterrupted study?
+schedule: 40 short lunarlander runs. Each one's time alone (one worker, one after another), summed and halved, against
+    the wall time of the whole study with two workers, their start included.
 
 Run: python benchmarks/studies.py [--parts smoke kill schedule] [--seed 0]
 """
