@@ -393,3 +393,17 @@ def test_ray_runs_the_same_study(whole: Path, tmp_path: Path) -> None:
     plan = parse_plan(SMALL)
     run_study(plan, tmp_path / "s", choose_cells(plan, 1.0), jobs=2, executor="ray")
     assert dump(tmp_path / "s") == dump(whole)
+
+
+def test_of_a_grid_each_arm_is_taken_at_its_best_place_and_a_shared_run_counts_once(tmp_path: Path) -> None:
+    text = SMALL.replace('"cartpole", "lunarlander"', '"cartpole"') + "[grid]\npop_size = [10, 14]\nlr = [0.1, 5.0]\n"
+    out = tmp_path / "s"
+    assert main(["study", "run", str(study_file(tmp_path, text)), "--out", str(out), "--quiet"]) == 0
+    study = neol.Study(out)
+    assert len(study.points) == 4 and len({r.key for r in study.rows}) == 2 * 2 * (1 + 1 + 2 * 2)
+    scores = study.scores("best_return")
+    assert all(len(v) == 2 for v in scores.values())  # seeds, not seeds x places that share a run
+    for arm in ("none", "hebb", "bcm"):
+        means = [np.mean(study.scores("best_return", p)["cartpole", arm]) for p in study.points]
+        assert scores["cartpole", arm].mean() == max(means)
+    assert study.best_points["cartpole", "hebb-control"] == study.best_points["cartpole", "hebb"]

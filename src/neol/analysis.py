@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,11 +52,11 @@ class Analysis(NamedTuple):
     improvement: dict[str, dict[tuple[str, str], Interval]]  # metric -> (arm, against) -> P(X > Y)
 
 
-def analyse(study: Study, seed: int = 0, point: dict[str, Any] | None = None) -> Analysis:
-    """Everything that is said about a study's runs (at one place of its grid)."""
+def analyse(study: Study, seed: int = 0) -> Analysis:
+    """Everything that is said about a study's runs; of a grid, at each arm's best place."""
     if not study.finished:
         raise NeolError(f"'{study.path}' has no finished run yet; there is nothing to report.")
-    scores = {metric: study.scores(metric, point) for metric in METRICS}
+    scores = {metric: study.scores(metric) for metric in METRICS}
     lines = _lines(study, scores, seed)
     pairs = _pairs(study)
     comparisons = {
@@ -84,7 +84,11 @@ def _lines(study: Study, scores: dict[str, dict[tuple[str, str], np.ndarray]], s
             best, held_out, gap = (stats.describe(scores[m][key], seed) for m in (BEST, HELD_OUT, "gap"))
             steps, connections = (float(scores[m][key].mean()) for m in ("env_steps", "champion_connections"))
             reported = paper.FITNESS.get(task, {}).get(arm.name)
-            lines.append(Line(task, arm.name, arm.label, best, held_out, gap, steps, connections, reported))
+            place = ", ".join(
+                f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in study.best_points[key].items()
+            )
+            label = f"{arm.label} ({place})" if place else arm.label
+            lines.append(Line(task, arm.name, label, best, held_out, gap, steps, connections, reported))
     return lines
 
 

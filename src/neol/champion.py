@@ -62,8 +62,12 @@ def choose_champion(
     both = np.concatenate([first[finalists], second], axis=1).mean(axis=1)
     chosen = int(finalists[np.argmax(both)])
     selection_steps, episodes = steps, config.run.champion_episodes
-    held_out = play(take(candidates, [chosen, 0]), seeding.HELD_OUT, 0, episodes)
-    static = play(take(candidates, [chosen]), seeding.HELD_OUT, 0, episodes, plastic._replace(rule=NONE))
+    measured = play(take(candidates, list({chosen: None, 0: None})), seeding.HELD_OUT, 0, episodes)
+    held_out = measured[[0, -1]]  # the chosen one, and the best by fitness, which may be the same
+    if plastic.rule == NONE:
+        static = held_out[:1]
+    else:
+        static = play(take(candidates, [chosen]), seeding.HELD_OUT, 0, episodes, plastic._replace(rule=NONE))
     champion = take(candidates, [chosen])
     phenotype = compile(champion)
     document = netjson.to_document(phenotype, champion, 0, recurrent=not config.neat.feed_forward)

@@ -123,16 +123,33 @@ class Study:
     ) -> dict[tuple[str, str], np.ndarray]:
         """(task, arm) -> the metric of every finished run f8 (seeds,), in the order of seeds.
 
-        `point`: of one place in the grid; without it, of all of them.
+        `point`: its place in the grid; where there is a grid and none is named, each arm's best (see `best_points`).
         """
         if metric not in METRICS:
             raise NeolError(f"metric = '{metric}' is not allowed; {nearest(metric, METRICS)}")
         out: dict[tuple[str, str], list[float]] = {}
         for r in self.rows:
             value = getattr(r, metric)
-            if value is not None and (point is None or r.point == point):
+            where = point if point is not None else self.best_points.get((r.task, r.arm))
+            if value is not None and r.point == where:
                 out.setdefault((r.task, r.arm), []).append(float(value))
         return {k: np.array(v) for k, v in out.items()}
+
+    @cached_property
+    def best_points(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """(task, arm) -> the place of the grid with the highest mean of the paper's metric; a control's is its arm's.
+
+        The best of many is chosen by the numbers that it is then compared with, as in the paper: it flatters.
+        """
+        found: dict[tuple[str, str], dict[str, list[float]]] = {}
+        for r in self.rows:
+            if r.best_return is not None:
+                places = found.setdefault((r.task, r.arm), {})
+                places.setdefault(json.dumps(r.point), []).append(r.best_return)
+        means = {k: {p: float(np.mean(v)) for p, v in places.items()} for k, places in found.items()}
+        best = {k: max(places, key=places.__getitem__) for k, places in means.items()}
+        owner = {a.name: a.control_of or a.name for a in self.arms}
+        return {(t, a): json.loads(best.get((t, owner[a]), best[t, a])) for t, a in best}
 
     def frame(self) -> Any:
         """All rows as a pandas DataFrame."""
