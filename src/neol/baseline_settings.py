@@ -152,7 +152,7 @@ def _checked(algorithm: str, tuned: Mapping[str, Any], given: Mapping[str, Any])
         if name not in tuned:
             raise NeolError(f"{algorithm} has no hyperparameter '{name}'; {nearest(name, tuned)}")
         checked[name] = _value(name, value, _DEFAULTS[algorithm][name])
-    whole = tuned | checked
+    whole = {**tuned, **checked}
     if algorithm == "ppo" and not 1 < whole["batch_size"] <= whole["n_envs"] * whole["n_steps"]:
         raise NeolError(
             f"batch_size = {whole['batch_size']} is not allowed; it must be at least 2 and at most n_envs x n_steps = "

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from neol import rollout
+from neol.environments import import_envpool
 from neol.files import cores
 from neol.kernels import new_slots
 from neol.rollout import (
@@ -153,8 +154,7 @@ class _Lane:
 
 def make_pool(task: Task, seeds: np.ndarray, max_steps: int, threads: int = 1) -> Any:
     """Environments with these seeds; none is reset yet."""
-    import envpool
-
+    envpool = import_envpool()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # EnvPool's declared bounds of Box2D observations are wrong
         return envpool.make(

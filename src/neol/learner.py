@@ -30,7 +30,9 @@ Tick = Callable[[int], None]
 def require_packages() -> None:
     """Say what to install, where the extra is not."""
     if any(importlib.util.find_spec(name) is None for name in ("sbx", "stable_baselines3", "jax")):
-        raise NeolError("neol baseline needs packages that are not installed; get them with: pip install 'neol[baselines]'.")
+        raise NeolError(
+            "neol baseline needs packages that are not installed; get them with: pip install 'neol[baselines]'."
+        )
 
 
 def use_threads(threads: int) -> None:
@@ -161,8 +163,8 @@ class Learner:
         """Observations and rewards scaled by their running statistics, where the algorithm wants that."""
         from stable_baselines3.common.vec_env import VecNormalize
 
-        wanted = self.config.hyperparameters.get("normalize", False)
-        return VecNormalize(self.env, gamma=self.config.hyperparameters["gamma"]) if wanted else None  # type: ignore[arg-type]
+        h = self.config.hyperparameters
+        return VecNormalize(self.env, gamma=h["gamma"]) if h.get("normalize", False) else None
 
     def _schedule(self, value: Any) -> Any:
         """A number, or a line from X down to 0 at max_env_steps."""
@@ -182,11 +184,12 @@ class Learner:
         import sbx
         from stable_baselines3.common.logger import Logger
 
-        h = dict(self.config.hyperparameters)
-        h.pop("n_envs"), h.pop("normalize", None)
-        names = [k for k in ("net_arch", "log_std_init", "ortho_init") if k in h]
-        policy = {k: list(h.pop(k)) if k == "net_arch" else h.pop(k) for k in names}
-        policy["activation_fn"] = getattr(flax.linen, h.pop("activation"))
+        h = {k: v for k, v in self.config.hyperparameters.items() if k not in ("n_envs", "normalize")}
+        policy: dict[str, Any] = {
+            k: h.pop(k) for k in ("net_arch", "log_std_init", "ortho_init", "activation") if k in h
+        }
+        policy["net_arch"] = list(policy["net_arch"])
+        policy["activation_fn"] = getattr(flax.linen, policy.pop("activation"))
         for k in ("learning_rate", "clip_range"):
             if k in h:
                 h[k] = self._schedule(h[k])
