@@ -32,7 +32,7 @@ format: setup
 
 # Speed, side by side with the alternatives; JSON out. Wants a quiet machine.
 bench: setup
-	for b in engine executors environments agreement outer peers memory startup regret; do $(BIN)/python benchmarks/$$b.py; done
+	for b in engine executors environments agreement outer peers memory startup regret baselines; do $(BIN)/python benchmarks/$$b.py; done
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,7 +1,8 @@
 """EnvPool's environments as Stable-Baselines3 wants a VecEnv to be (which this module does not import).
 
 EnvPool's step after the end of an episode is the reset: it ignores the action and pays nothing. Here an environment
-that ended is reset at once by a step of its own, so that such a step is neither a transition nor counted.
+that ended is reset at once and apart, so that a reset is neither a transition nor counted. EnvPool also calls an episode
+that fails in its very last step truncated; here we count T_max ourselves, and it is not (nothing comes after a failure).
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ class PoolEnv:
             self.action_space = spaces.Box(low, high)
         self.finished: list[tuple[float, int]] = []
         self.env_steps, self.seconds = 0, 0.0
-        self._pool = make_pool(task, seeds, max_steps, min(threads, len(seeds)))
-        self._keys = [field(self._pool, k) for k in ("info:env_id", "obs", "reward", "done", "trunc")]
+        self._max_steps = max_steps
+        self._pool = make_pool(task, seeds, max_steps + 1, min(threads, len(seeds)))
+        self._keys = [field(self._pool, k) for k in ("info:env_id", "obs", "reward", "done")]
         self._dtype, self._shape = self._pool.spec.action_array_spec["action"].dtype, (-1, *task.action_shape)
         self._ids = np.arange(self.num_envs, dtype=np.int32)
         self._returns, self._steps = np.zeros(self.num_envs), np.zeros(self.num_envs, np.int64)
@@ -42,9 +44,12 @@ class PoolEnv:
 
     def reset(self) -> np.ndarray:
         """First observations f4 (B, I)."""
-        self._returns[:], self._steps[:] = 0.0, 0
-        self._pool._reset(self._ids)
-        return self._receive(self._ids)[0]
+        return self._reset(self._ids)
+
+    def _reset(self, ids: np.ndarray) -> np.ndarray:
+        self._returns[ids], self._steps[ids] = 0.0, 0
+        self._pool._reset(ids)
+        return self._receive(len(ids))[0]
 
     def step_async(self, actions: np.ndarray) -> None:
         self._actions = actions
@@ -55,32 +60,29 @@ class PoolEnv:
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         """Observations f4 (B, I), rewards f4 (B,), done (B,), infos; the first of the next episode where one ended."""
         started = time.perf_counter()
-        observations, rewards, done, truncated = self._exchange(self._ids, actions)
+        self._pool._send([self._ids, self._ids, np.asarray(actions).astype(self._dtype).reshape(self._shape)])
+        observations, rewards, failed = self._receive(self.num_envs)
         self.env_steps += self.num_envs
         self._returns += rewards
         self._steps += 1
+        done = failed | (self._steps == self._max_steps)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         ended = self._ids[done]
         if len(ended):
             for i in ended:
-                infos[i] = {"terminal_observation": observations[i].copy(), "TimeLimit.truncated": bool(truncated[i])}
+                infos[i] = {"terminal_observation": observations[i].copy(), "TimeLimit.truncated": not failed[i]}
                 self.finished.append((float(self._returns[i]), int(self._steps[i])))
-            self._returns[ended], self._steps[ended] = 0.0, 0
-            observations[ended] = self._exchange(ended, np.asarray(actions)[ended])[0]
+            observations[ended] = self._reset(ended)
         self.seconds += time.perf_counter() - started
         return observations, rewards, done, infos
 
-    def _exchange(self, ids: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, ...]:
-        self._pool._send([ids, ids, np.asarray(actions).astype(self._dtype).reshape(self._shape)])
-        return self._receive(ids)
-
-    def _receive(self, ids: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Observations, rewards, done, truncated, in the order of the ids (which ascend)."""
+    def _receive(self, count: int) -> tuple[np.ndarray, ...]:
+        """Observations, rewards, done, in the order of the ids."""
         state = self._pool._recv()
-        who, observations, rewards, done, truncated = (state[k] for k in self._keys)
+        who, observations, rewards, done = (state[k] for k in self._keys)
         order = np.argsort(who)
-        rows = observations.reshape(len(ids), -1)[order].astype(np.float32)
-        return rows, rewards[order].astype(np.float32), done[order].astype(bool), truncated[order].astype(bool)
+        rows = observations.reshape(count, -1)[order].astype(np.float32)
+        return rows, rewards[order].astype(np.float32), done[order].astype(bool)
 
     def close(self) -> None:
         self._pool.close()
