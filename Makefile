@@ -11,7 +11,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "NEOL needs Python 3.11 or newer, this is " + sys.version)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,tensorboard,ray]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,tensorboard,ray,baselines]'
 	touch $@
 
 # A lunar lander with Hebbian plasticity, in about two minutes on two cores.
@@ -32,7 +32,7 @@ format: setup
 
 # Speed, side by side with the alternatives; JSON out. Wants a quiet machine.
 bench: setup
-	for b in engine executors environments agreement outer peers memory startup regret studies; do $(BIN)/python benchmarks/$$b.py; done
+	for b in engine executors environments agreement outer peers memory startup regret studies baselines; do $(BIN)/python benchmarks/$$b.py; done
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -67,14 +67,14 @@ class Costs:
     def __init__(self) -> None:
         self.creation = self.kernel = self.tail = 0.0
         self.calls = self.tail_calls = 0
-        self._make, self._advance, self._last = envpool_engine._make_pool, envpool_engine.advance, 0.0
+        self._make, self._advance, self._last = envpool_engine.make_pool, envpool_engine.advance, 0.0
 
     def __enter__(self) -> Costs:
-        envpool_engine._make_pool, envpool_engine.advance = self.make_pool, self.advance
+        envpool_engine.make_pool, envpool_engine.advance = self.make_pool, self.advance
         return self
 
     def __exit__(self, *_: object) -> None:
-        envpool_engine._make_pool, envpool_engine.advance = self._make, self._advance
+        envpool_engine.make_pool, envpool_engine.advance = self._make, self._advance
 
     def make_pool(self, *arguments: Any) -> Any:
         started = time.perf_counter()

@@ -28,7 +28,7 @@ from neol.errors import NeolError
 from neol.presets import configure
 from neol.tasks import TASKS
 
-COMMANDS = ("train", "evaluate", "replay", "draw", "export", "regret", "tasks")
+COMMANDS = ("train", "evaluate", "replay", "draw", "export", "baseline", "regret", "tasks")
 TINY = (
     "--pop-size=10", "--generations=2", "--episodes=1", "--max-steps=40", "--threads=1", "--champion-candidates=2",
     "--champion-trials=1", "--champion-episodes=2",
@@ -125,7 +125,7 @@ def test_version() -> None:
     assert neol_("--version").out == f"neol {neol.__version__}\n"
 
 
-HEAVY = ("numba", "envpool", "torch", "ray", "matplotlib", "gymnasium", "scipy", "rich")
+HEAVY = ("numba", "envpool", "torch", "jax", "ray", "matplotlib", "gymnasium", "scipy", "rich")
 
 
 @pytest.mark.parametrize(

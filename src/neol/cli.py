@@ -74,6 +74,7 @@ def _parser() -> _Parser:
     p.add_argument("--static", action="store_true", help="leave out what neat-python's format does not have")
     study_options(commands.add_parser("study", help="arms x grid x seeds, resumable", allow_abbrev=False), _Parser)
     report_options(commands.add_parser("report", help="a study's results as one page", allow_abbrev=False))
+    _baseline_options(commands.add_parser("baseline", help="train PPO or SAC on the same task", allow_abbrev=False))
     _regret_options(commands.add_parser("regret", help="measure regret beside its bound", allow_abbrev=False))
     p = commands.add_parser("tasks", help="list the tasks", allow_abbrev=False)
     p.add_argument("--json", action="store_true", help="print JSON")
@@ -111,6 +112,27 @@ def _train_options(parser: argparse.ArgumentParser) -> None:
         groups[section].add_argument(
             f"--{name.replace('_', '-')}", dest=name, default=_UNSET, metavar=metavar, help=text, **boolean
         )
+
+
+def _baseline_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("algorithm", metavar="ppo|sac", help="what to train")
+    parser.add_argument("task", metavar="TASK", help=", ".join(TASKS))
+    parser.add_argument(
+        "--max-env-steps", type=int, required=True, metavar="N", help="stop at the update that gets there"
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the run's folder")
+    parser.add_argument("--seed", type=int, default=0, help="seed of everything (0)")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in --out (or start it)")
+    parser.add_argument("--threads", type=int, default=1, metavar="K", help="cores to use; 0 = all (1)")
+    parser.add_argument("--max-steps", type=int, default=0, metavar="T", help="longest episode; 0 = the task's own")
+    parser.add_argument(
+        "--interval", type=int, default=0, metavar="N", help="env steps between checkpoints (the task's)"
+    )
+    parser.add_argument(
+        "--hyperparameters", nargs="+", default=[], metavar="KEY=VALUE", help="in place of the tuned ones"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
 def _regret_options(parser: argparse.ArgumentParser) -> None:
@@ -196,6 +218,35 @@ def _train(args: argparse.Namespace) -> int:
         print(json.dumps(run.summary, indent=1))
     else:
         _print_summary(run, pictures)
+    return 0
+
+
+def _baseline(args: argparse.Namespace) -> int:
+    from neol.baselines import train
+    from neol.environments import parse_kwargs
+    from neol.progress import Progress
+
+    names = ("max_env_steps", "out", "seed", "resume", "threads", "max_steps", "interval")
+    settings = {name: getattr(args, name) for name in names}
+    changed = parse_kwargs(args.hyperparameters, "hyperparameters")
+    try:
+        run = train(
+            args.algorithm, args.task, hyperparameters=changed, progress=Progress(quiet=args.quiet), **settings
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        print("Interrupted; the last checkpoint stands. Go on with the same command and --resume", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    s = run.summary
+    if args.json:
+        print(json.dumps(s, indent=1))
+        return 0
+    print(f"{s['algorithm']} on {s['task']}: {s['status']} after {s['env_steps']:,} env steps, "
+          f"{s['wall_seconds']:.0f} s ({s['steps_per_second']:,.0f} steps/s)")  # fmt: skip
+    for what in ("champion", "final"):
+        low, high = s[f"{what}_return_ci95"]
+        print(f"  held-out return of the {what} policy".ljust(41) + f"{s[f'{what}_return_mean']:.1f}  "
+              f"(95 % CI {low:.1f} to {high:.1f}, {s['champion_episodes']} fresh episodes)")  # fmt: skip
+    print(f"  {s['parameters']:,} parameters; {run.path / 'champion.npz'}")
     return 0
 
 
@@ -384,7 +435,7 @@ def _tasks(args: argparse.Namespace) -> int:
 
 _COMMANDS = {
     "train": _train, "evaluate": _evaluate, "replay": _replay, "draw": _draw, "export": _export,
-    "study": run_command, "report": report_command, "regret": _regret, "tasks": _tasks,
+    "study": run_command, "report": report_command, "baseline": _baseline, "regret": _regret, "tasks": _tasks,
 }  # fmt: skip
 
 

@@ -52,13 +52,13 @@ def find(name: str | Maker, env_kwargs: Sequence[str] = ()) -> Task:
     return _describe(name, None, tuple(kwargs.items()))
 
 
-def parse_kwargs(pairs: Sequence[str]) -> dict[str, Any]:
+def parse_kwargs(pairs: Sequence[str], what: str = "env_kwargs") -> dict[str, Any]:
     """`key=value` words as arguments; a value is a Python or JSON literal, else a string."""
     found: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or not key.isidentifier() or key in found:
-            raise NeolError(f"env_kwargs = '{pair}' is not allowed; it must be key=value, each key once.")
+            raise NeolError(f"{what} = '{pair}' is not allowed; it must be key=value, each key once.")
         found[key] = _literal(text)
     return found
 
@@ -193,8 +193,7 @@ def _envpool_obstacle(task: Task) -> str:
         return ""
     if task.maker is not None or ":" in task.id:
         return "EnvPool has only its own environments"
-    import envpool
-
+    envpool = import_envpool()
     if task.id not in envpool.list_all_envs():
         return f"EnvPool has no '{task.id}'"
     with suppressed():
@@ -211,3 +210,15 @@ def _envpool_obstacle(task: Task) -> str:
     if (leaves, components, shape) != (task.leaves, task.components, task.action_shape) or len(leaves) != 1:
         return f"EnvPool's {task.id} has other spaces than Gymnasium's"
     return ""
+
+
+def import_envpool() -> Any:
+    """EnvPool. Where JAX is installed it would import that too, for an interface that we do not use: not here."""
+    interface = "envpool.python.lax"
+    if interface in sys.modules or "envpool" in sys.modules or "jax" in sys.modules:
+        return importlib.import_module("envpool")
+    sys.modules[interface] = None  # type: ignore[assignment]  # Python's own way to say that there is none
+    try:
+        return importlib.import_module("envpool")
+    finally:
+        del sys.modules[interface]

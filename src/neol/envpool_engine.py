@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from neol import rollout
+from neol.environments import import_envpool
 from neol.files import cores
 from neol.kernels import new_slots
 from neol.rollout import (
@@ -104,7 +105,7 @@ class _Lane:
         window = new_window(len(first), count, task, shard, start, stop, self.max_steps)
         actions = action_map(task.components)
         context = make_context(ph, new_slots(ph, count), window, actions, shard.plastic, shard.normal, first, tally)
-        env_id, obs, reward, done = (_field(self._pool, k) for k in ("info:env_id", "obs", "reward", "done"))
+        env_id, obs, reward, done = (field(self._pool, k) for k in ("info:env_id", "obs", "reward", "done"))
         observation, rewards = np.zeros((count, task.n_inputs)), np.zeros(count)
         dtype, shape = self._pool.spec.action_array_spec["action"].dtype, (-1, *task.action_shape)
         send, receive, ids, action = self._pool._send, self._pool._recv, window.ids, window.action
@@ -129,7 +130,7 @@ class _Lane:
         if self._pool is None or resets < self._pool_resets or not np.array_equal(seeds, self._pool_seeds):
             if self.close():
                 _trim_memory()
-            self._pool = _make_pool(self.task, seeds, self.max_steps)
+            self._pool = make_pool(self.task, seeds, self.max_steps)
             self._pool_seeds, self._pool_resets = seeds, 0
         ids = np.arange(len(seeds), dtype=np.int32)
         while self._pool_resets <= resets:
@@ -137,9 +138,9 @@ class _Lane:
             state = self._pool._recv()
             self._pool_resets += 1
         rows = np.empty((len(seeds), self.task.n_inputs))
-        self._fill(rows, state[_field(self._pool, "obs")])
+        self._fill(rows, state[field(self._pool, "obs")])
         first = np.empty_like(rows)
-        first[state[_field(self._pool, "info:env_id")]] = rows
+        first[state[field(self._pool, "info:env_id")]] = rows
         return first
 
     def close(self) -> bool:
@@ -151,9 +152,9 @@ class _Lane:
         return True
 
 
-def _make_pool(task: Task, seeds: np.ndarray, max_steps: int) -> Any:
-    import envpool
-
+def make_pool(task: Task, seeds: np.ndarray, max_steps: int, threads: int = 1) -> Any:
+    """Environments with these seeds; none is reset yet."""
+    envpool = import_envpool()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # EnvPool's declared bounds of Box2D observations are wrong
         return envpool.make(
@@ -161,13 +162,14 @@ def _make_pool(task: Task, seeds: np.ndarray, max_steps: int) -> Any:
             env_type="gymnasium",
             num_envs=len(seeds),
             seed=[int(s) for s in seeds],
-            num_threads=1,
+            num_threads=threads,
             max_episode_steps=max_steps,
             **dict(task.env_kwargs),
         )
 
 
-def _field(pool: Any, name: str) -> int:
+def field(pool: Any, name: str) -> int:
+    """Where this part of the state is in what `_recv` returns."""
     return pool._state_keys.index(name)
 
 

@@ -46,6 +46,8 @@ class Run:
     @property
     def champion(self) -> PlasticNetwork:
         """The chosen controller, fresh."""
+        if (self.path / "champion.npz").is_file():
+            raise NeolError(f"'{self.path}' is a baseline's; read its policy with neol.baselines.load_policy.")
         if not self.champion_path.is_file():
             raise NeolError(
                 f"'{self.path}' has no {store.CHAMPION} yet; finish it with: neol train --out {self.path} --resume."

@@ -16,6 +16,8 @@ from neol.jit import kernel
 INITIAL, REPRODUCE, EPISODE, SELECTION, HELD_OUT, EVALUATE, DEMO = range(7)
 # The same, in the theory lab: drawing h_t, an instance, its lives, a pool, the rounds' episodes, comparators.
 CHOICE, INSTANCE, LIFE, POOL, ROUND, COMPARATOR = range(20, 26)
+# What a baseline's library draws from, anew in every interval: exploration, minibatches, first weights.
+LEARNER = 30
 BOOTSTRAP = 40  # resamples of runs, in statistics over them
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -14,7 +14,7 @@ import json
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,6 +34,12 @@ MAY_CHANGE = (
 )  # fmt: skip
 
 
+class Settings(Protocol):
+    """What a run was started with, by name."""
+
+    def flat(self) -> dict[str, Any]: ...
+
+
 def open_folder(path: Path, config: Config, resume: bool, said: Mapping[str, Any]) -> tuple[Config, bool]:
     """Prepare the folder; return the configuration to run and whether a run is there to go on with.
 
@@ -46,9 +52,7 @@ def open_folder(path: Path, config: Config, resume: bool, said: Mapping[str, Any
 
 
 def _open_folder(path: Path, config: Config, resume: bool, said: Mapping[str, Any]) -> tuple[Config, bool]:
-    if (path / CONFIG).exists():
-        if not resume:
-            raise NeolError(f"'{path}' holds another run; give --resume to go on with it, or another --out.")
+    if claim_folder(path, config.to_toml(), resume):
         stored = read_config(path)
         now = stored.replace(**{k: v for k, v in said.items() if k in fields()})
         old, new = stored.flat(), now.flat()
@@ -59,30 +63,43 @@ def _open_folder(path: Path, config: Config, resume: bool, said: Mapping[str, An
                 f"{name} = {new[name]} is not allowed with --resume; '{path}' was run with {name} = {old[name]}."
             )
         return now, (path / CHECKPOINT).exists()
+    return config, False
+
+
+def claim_folder(path: Path, config: str, resume: bool) -> bool:
+    """Whether the folder holds a run to go on with; else it is made, with this config.toml."""
+    if (path / CONFIG).exists():
+        if not resume:
+            raise NeolError(f"'{path}' holds another run; give --resume to go on with it, or another --out.")
+        return True
     if path.is_dir() and any(not is_part(f) for f in path.iterdir()):
         raise NeolError(f"'{path}' is not empty and holds no run; give another --out.")
     path.mkdir(parents=True, exist_ok=True)
-    write_atomic(path / CONFIG, config.to_toml())
-    return config, False
+    write_atomic(path / CONFIG, config)
+    return False
 
 
 def read_config(path: Path) -> Config:
     """The configuration of a run's folder."""
+    return Config.from_toml(read_config_text(path), f"'{path / CONFIG}'")
+
+
+def read_config_text(path: Path) -> str:
     try:
-        return Config.from_toml((path / CONFIG).read_text(encoding="utf-8"), f"'{path / CONFIG}'")
+        return (path / CONFIG).read_text(encoding="utf-8")
     except OSError as e:
         raise NeolError(f"'{path}' is not a run's folder: cannot read {CONFIG}: {e.strerror}.") from None
     except UnicodeDecodeError:
         raise NeolError(f"'{path / CONFIG}' is not UTF-8 text.") from None
 
 
-def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray], config: Config) -> None:
+def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray], config: Settings) -> None:
     """Replace the checkpoint with these named arrays."""
     named = {_VERSION: np.array(CHECKPOINT_VERSION), **arrays, _DIGEST: _digest(arrays, config)}
     write_atomic(path / CHECKPOINT, lambda f: np.savez(f, **named))  # type: ignore[arg-type]
 
 
-def read_checkpoint(path: Path, config: Config) -> dict[str, np.ndarray]:
+def read_checkpoint(path: Path, config: Settings) -> dict[str, np.ndarray]:
     """The arrays of the checkpoint of this very run, or a NeolError: kernels trust what comes out of here."""
     file = path / CHECKPOINT
     try:
@@ -103,7 +120,7 @@ def read_checkpoint(path: Path, config: Config) -> dict[str, np.ndarray]:
 _VERSION, _DIGEST = "neol_checkpoint", "neol_digest"
 
 
-def _digest(arrays: Mapping[str, np.ndarray], config: Config) -> np.ndarray:
+def _digest(arrays: Mapping[str, np.ndarray], config: Settings) -> np.ndarray:
     """A fingerprint u1 (32,) of the arrays and of the settings that they depend on."""
     settings = {k: v for k, v in config.flat().items() if k not in MAY_CHANGE}
     digest = hashlib.sha256(repr(settings).encode())
@@ -176,10 +193,10 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def versions() -> dict[str, str]:
+def versions(*more: str) -> dict[str, str]:
     """Versions of everything that results may depend on."""
     out = {"python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}
-    for name in ("neol", "numpy", "numba", "llvmlite", "envpool", "gymnasium", "mujoco", "ray"):
+    for name in ("neol", "numpy", "numba", "llvmlite", "envpool", "gymnasium", "mujoco", "ray", *more):
         try:
             out[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

@@ -1,0 +1,279 @@
+"""PPO and SAC: what they refuse, that they learn, how steps are counted, and that a killed run ends in the same bytes.
+
+Kills are real: SIGKILL to a real `neol baseline` process.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neol import baseline_settings, baselines, cli, seeding, store, training
+from neol.baseline_policy import load_policy, play
+from neol.errors import NeolError
+from neol.learner import Learner
+from neol.pool_env import PoolEnv
+from neol.run import Run
+from neol.tasks import TASKS
+
+PPO: dict[str, Any] = {"max_env_steps": 9_000, "interval": 3_072, "seed": 3}
+SAC: dict[str, Any] = {
+    "max_env_steps": 1_500, "interval": 600, "max_steps": 200, "seed": 3,
+    "hyperparameters": {"learning_starts": 500, "net_arch": (32, 32), "batch_size": 32},
+}  # fmt: skip
+RUNS = {"ppo": ("cartpole", PPO), "sac": ("lunarlander", SAC)}
+OUTCOME = (store.HISTORY, store.CONFIG, baselines.CHAMPION, baselines.FINAL)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """JAX keeps what it compiled for the processes that follow."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.getbasetemp().parent / "jax"))
+        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+        yield
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    """A short run of each that nothing happened to."""
+    folder = tmp_path_factory.mktemp("baselines")
+    return {name: baselines.train(name, task, out=folder / name, **settings) for name, (task, settings) in RUNS.items()}
+
+
+def process(*arguments: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "neol.cli", "baseline", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def options(settings: dict[str, Any]) -> list[str]:
+    flat = [f"--{k.replace('_', '-')}={v}" for k, v in settings.items() if k != "hyperparameters"]
+    changed = [f"{k}={v}" for k, v in settings.get("hyperparameters", {}).items()]
+    return [*flat, *(["--hyperparameters", *changed] if changed else [])]
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["sac", "cartpole"], ("continuous", "ppo")),
+        (["pppo", "cartpole"], ("'pppo'", "did you mean 'ppo'")),
+        (["ppo", "lunarlandr"], ("did you mean 'lunarlander'",)),
+        (["ppo", "CarRacing-v3"], ("our own", "hopper")),
+        (["ppo", "cartpole", "--max-env-steps=0"], ("max_env_steps = 0", "at least 1")),
+        (["ppo", "cartpole", "--seed=-1"], ("seed = -1",)),
+        (["ppo", "cartpole", "--interval=-1"], ("interval = -1",)),
+        (["ppo", "cartpole", "--hyperparameters", "n_step=3"], ("did you mean 'n_steps'",)),
+        (["ppo", "cartpole", "--hyperparameters", "n_steps=0"], ("n_steps = 0", "at least 1")),
+        (["ppo", "cartpole", "--hyperparameters", "learning_rate=line_3"], ("learning_rate = 'line_3'",)),
+        (["ppo", "cartpole", "--hyperparameters", "batch_size=512"], ("batch_size = 512", "256")),
+        (["ppo", "cartpole", "--hyperparameters", "activation=sine"], ("tanh or relu",)),
+        (["ppo", "cartpole", "--hyperparameters", "gamma"], ("key=value",)),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(
+    arguments: list[str], words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        cli.main(
+            ["baseline", arguments[0], arguments[1], "--max-env-steps=9", *arguments[2:], f"--out={tmp_path / 'x'}"]
+        )
+        == 2
+    )
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert err.endswith(".\n")
+    assert all(word in err for word in words), err
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "task"), [(a, t) for a in ("ppo", "sac") for t in TASKS if (a, t) != ("sac", "cartpole")]
+)
+def test_config_toml_is_complete_and_reads_back(algorithm: str, task: str) -> None:
+    config = baseline_settings.configure(algorithm, task, 10_000, seed=5)
+    assert config.max_steps == TASKS[task].max_steps
+    assert baseline_settings.read(config.to_toml(), "it") == config
+
+
+def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path) -> None:
+    script = (
+        "import sys; sys.modules['sbx'] = None\nfrom neol.cli import main\n"
+        f"sys.exit(main(['baseline', 'ppo', 'cartpole', '--max-env-steps=9', '--out={tmp_path / 'x'}']))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "pip install 'neol[baselines]'" in done.stderr
+
+
+def test_train_and_evaluate_import_neither_torch_nor_jax(tmp_path: Path) -> None:
+    small = {"pop_size": 10, "generations": 1, "max_steps": 20, "champion_candidates": 1, "champion_episodes": 2}
+    script = (
+        f"import neol, sys\nrun = neol.train('cartpole', out={str(tmp_path / 'run')!r}, **{small})\n"
+        "neol.evaluate(run.path, episodes=2)\n"
+        "print([m for m in ('torch', 'jax', 'sbx', 'stable_baselines3') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+# -- environments ------------------------------------------------------------------------------------------------------
+
+
+def test_a_reset_is_neither_a_step_nor_a_reward() -> None:
+    env = PoolEnv(TASKS["cartpole"], np.arange(5, dtype=np.int32), 30)
+    rng = np.random.default_rng(0)
+    env.reset()
+    pending = np.zeros(5)
+    for _ in range(300):
+        observations, rewards, done, infos = env.step(rng.integers(0, 2, 5))
+        assert (rewards == 1.0).all()  # a reset would pay 0
+        pending = np.where(done, 0, pending + 1)
+        assert (np.abs(observations[done]) <= 0.05).all()  # where CartPole starts
+        for i in np.flatnonzero(done):
+            last = infos[i]["terminal_observation"]
+            fell = abs(last[0]) > 2.4 or abs(last[2]) > 12 * np.pi / 180
+            assert fell != infos[i]["TimeLimit.truncated"]
+    env.close()
+    assert env.env_steps == 1500 == sum(steps for _, steps in env.finished) + pending.sum()
+    assert all(total == steps for total, steps in env.finished)
+    assert {steps == 30 for _, steps in env.finished} == {True, False}
+
+
+def test_environments_do_not_depend_on_threads() -> None:
+    seen = []
+    for threads in (1, 2):
+        env = PoolEnv(TASKS["lunarlander"], np.arange(4, dtype=np.int32), 80, threads)
+        rng = np.random.default_rng(1)
+        env.reset()
+        seen.append(np.array([env.step(rng.uniform(-1, 1, (4, 2)))[0] for _ in range(200)]))
+        env.close()
+    assert np.array_equal(*seen)
+
+
+# -- policies ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("algorithm", "task"), [("ppo", "cartpole"), ("ppo", "hopper"), ("sac", "hopper")])
+def test_the_plain_policy_acts_as_the_library_does(algorithm: str, task: str) -> None:
+    changed = {"n_steps": 64} if (algorithm, task) == ("ppo", "hopper") else {}
+    learner = Learner(baseline_settings.configure(algorithm, task, 200, hyperparameters=changed), TASKS[task])
+    learner.begin(0)
+    learner.learn(200, lambda _: None)
+    policy = learner.policy()
+    observations = np.random.default_rng(2).normal(size=(50, TASKS[task].n_inputs)).astype(np.float32)
+    normal = learner.model.get_vec_normalize_env()
+    assert (normal is not None) == ((algorithm, task) == ("ppo", "hopper"))
+    seen = normal.normalize_obs(observations) if normal else observations
+    expected, _ = learner.model.predict(seen, deterministic=True)
+    assert np.allclose(policy.act(observations), expected, atol=1e-5)
+    learner.close()
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------
+
+
+def test_ppo_learns_to_balance(runs: dict[str, Run]) -> None:
+    assert runs["ppo"].summary["champion_return_mean"] > 80  # a random policy's is 22
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_steps_are_counted_exactly_to_the_first_update_that_reaches_the_limit(name: str, runs: dict[str, Run]) -> None:
+    run, (_, settings) = runs[name], RUNS[name]
+    per_update = {"ppo": 8 * 32, "sac": 1}[name]
+    expected = -(-settings["max_env_steps"] // per_update) * per_update
+    assert run.summary["env_steps"] == run.history["env_steps"][-1] == expected
+    assert run.history["env_steps"][0] == -(-settings["interval"] // per_update) * per_update
+    assert (np.diff(run.history["env_steps"]) > 0).all()
+
+
+def test_the_replay_buffer_is_saved_whole_and_marks_what_really_ended(runs: dict[str, Run]) -> None:
+    run = runs["sac"]
+    arrays = store.read_checkpoint(run.path, baseline_settings.read((run.path / store.CONFIG).read_text(), "it"))
+    assert len(arrays["learner.replay.rewards"]) == 1_500
+    ended, cut = arrays["learner.replay.dones"], arrays["learner.replay.timeouts"]
+    assert ended.sum() == run.history["episodes"].sum()
+    assert (cut <= ended).all()
+
+
+def test_history_tells_the_papers_metric_and_the_summary_has_the_keys_of_train(
+    runs: dict[str, Run], tmp_path: Path
+) -> None:
+    small = {"pop_size": 10, "generations": 1, "max_steps": 20, "champion_candidates": 1, "champion_episodes": 2}
+    ours = training.train("cartpole", out=tmp_path / "run", **small).summary
+    evolution = {"champion_is_best_by_fitness", "best_by_fitness_return_mean", "best_by_fitness_return_ci95"}
+    for run in runs.values():
+        best = np.fmax.accumulate(run.history["best_return"])
+        assert np.array_equal(best, run.history["best_so_far"])
+        assert run.summary["best_so_far"] == best[-1]
+        assert set(ours) - evolution <= set(run.summary)
+        assert {"final_return_mean", "final_return_ci95", "parameters", "cpu_seconds"} <= set(run.summary)
+        assert run.summary["cpu_seconds"] > 0
+    assert runs["ppo"].summary["parameters"] == (4 + 1) * 64 + (64 + 1) * 64 + (64 + 1) * 2
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_champions_return_is_that_of_100_held_out_episodes(name: str, runs: dict[str, Run]) -> None:
+    run, (task, settings) = runs[name], RUNS[name]
+    seeds = seeding.episode_seeds(settings["seed"], seeding.HELD_OUT, 0, 1, 100, True)
+    returns, _ = play(load_policy(run.path), TASKS[task], seeds, settings.get("max_steps", TASKS[task].max_steps))
+    assert run.summary["champion_return_mean"] == returns.mean()
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_that_was_killed_and_resumed_ends_in_the_same_bytes(
+    name: str, runs: dict[str, Run], tmp_path: Path
+) -> None:
+    task, settings = RUNS[name]
+    folder = tmp_path / "killed"
+    arguments = (name, task, f"--out={folder}", "--resume", *options(settings), "--quiet")
+    first = process(*arguments)
+    while not (folder / store.HISTORY).exists() and first.poll() is None:
+        time.sleep(0.01)
+    first.kill()
+    first.communicate()
+    assert first.returncode == -signal.SIGKILL
+    assert not (folder / store.SUMMARY).exists()
+    assert runs[name].path.joinpath(store.HISTORY).read_bytes().startswith((folder / store.HISTORY).read_bytes())
+    second = process(*arguments)
+    out, err = second.communicate()
+    assert second.returncode == 0, err
+    assert "held-out return of the champion" in out
+    for file in OUTCOME:
+        assert (folder / file).read_bytes() == (runs[name].path / file).read_bytes(), file
+    summaries = Run(folder).summary, runs[name].summary
+    assert summaries[0]["champion_return_mean"] == summaries[1]["champion_return_mean"]
+
+
+def test_a_folder_is_not_taken_over_and_settings_hold_at_a_resume(runs: dict[str, Run], tmp_path: Path) -> None:
+    path = runs["ppo"].path
+    with pytest.raises(NeolError, match="holds another run"):
+        baselines.train("ppo", "cartpole", out=path, **PPO)
+    with pytest.raises(NeolError, match="seed = 4 is not allowed with --resume"):
+        baselines.train("ppo", "cartpole", out=path, resume=True, **{**PPO, "seed": 4})
+    with pytest.raises(NeolError, match="max_env_steps = 20000 .* learning_rate depends on that"):
+        baselines.train("ppo", "cartpole", out=path, resume=True, **{**PPO, "max_env_steps": 20_000})
+    with pytest.raises(NeolError, match="unknown table 'baseline'"):
+        training.train("cartpole", out=path, resume=True)
+    with pytest.raises(NeolError, match="load_policy"):
+        _ = runs["ppo"].champion
+
+
+def test_a_damaged_checkpoint_is_refused(runs: dict[str, Run], tmp_path: Path) -> None:
+    for file in runs["ppo"].path.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    whole = (tmp_path / store.CHECKPOINT).read_bytes()
+    (tmp_path / store.CHECKPOINT).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(NeolError, match="damaged"):
+        baselines.train("ppo", "cartpole", out=tmp_path, resume=True, **PPO)
