@@ -1,8 +1,8 @@
 """Studies: how long the smoke study takes, what 10 kills do to it, and what scheduling costs.
 
 smoke: `neol study run configs/paper/smoke.toml` and `neol report`, from nothing, on all cores.
-kill: the same with SIGKILL to everything at 10 random moments on the way; is the final database (without the clock
-    table) the one of the uninterrupted study?
+kill: the same with SIGKILL to everything at 10 random moments on the way; is the final database (without the clock's
+    tables) the one of the uninterrupted study?
 schedule: 40 short lunarlander runs. Each one's time alone (one worker, one after another), summed and halved, against
     the wall time of the whole study with two workers, their start included.
 
@@ -58,7 +58,9 @@ def timed(command: list[str]) -> float:
 def contents(folder: Path) -> dict[str, list[Any]]:
     with closing(sqlite3.connect(folder / "study.sqlite")) as db:
         names = [r[0] for r in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return {n: db.execute(f"SELECT * FROM {n} ORDER BY 1, 2").fetchall() for n in names if n != "clock"}
+        return {
+            n: db.execute(f"SELECT * FROM {n} ORDER BY 1, 2").fetchall() for n in names if n not in ("clock", "timing")
+        }
 
 
 def smoke(folder: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neol import paper, stats
+from neol.config import Config
 from neol.errors import NeolError
 from neol.stats import Comparison, Interval, Summary
 from neol.study import METRICS, Study
@@ -30,7 +31,8 @@ class Line(NamedTuple):
     held_out: Summary
     gap: Summary  # final best fitness minus held-out return, run by run
     env_steps: float | None  # mean
-    connections: float | None  # of the champion, mean
+    parameters: float | None  # of the champion, mean
+    seconds: float | None  # of one core per million steps, mean
     paper: tuple[float, float] | None  # mean and SD
 
 
@@ -82,23 +84,25 @@ def _lines(study: Study, scores: dict[str, dict[tuple[str, str], np.ndarray]], s
             if key not in scores[HELD_OUT]:
                 continue
             best, held_out, gap = (stats.describe(scores[m][key], seed) for m in (BEST, HELD_OUT, "gap"))
-            steps, connections = (float(scores[m][key].mean()) for m in ("env_steps", "champion_connections"))
+            names = ("env_steps", "parameters", "seconds_per_million")
+            steps, parameters, seconds = (float(scores[m][key].mean()) if key in scores[m] else None for m in names)
             reported = paper.FITNESS.get(task, {}).get(arm.name)
             place = ", ".join(
                 f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in study.best_points[key].items()
             )
             label = f"{arm.label} ({place})" if place else arm.label
-            lines.append(Line(task, arm.name, label, best, held_out, gap, steps, connections, reported))
+            lines.append(Line(task, arm.name, label, best, held_out, gap, steps, parameters, seconds, reported))
     return lines
 
 
 def _pairs(study: Study) -> list[tuple[str, str]]:
-    """(arm, against): every arm with the reference, and every plastic one with its own control."""
-    named = [a.name for a in study.arms if not a.control_of]
+    """(arm, against): every arm with the reference and with the baselines, every plastic one with its own control."""
+    named = [a.name for a in study.arms if not a.control_of and a.name not in study.baselines]
     controls = {a.control_of: a.name for a in study.arms if a.control_of}
     reference = study.reference
     with_reference = [(a, reference) for a in named if reference and a != reference]
-    return [p for a in named for p in with_reference if p[0] == a] + [(a, controls[a]) for a in named if a in controls]
+    with_baselines = [(a, b) for b in study.baselines for a in named]
+    return with_reference + [(a, controls[a]) for a in named if a in controls] + with_baselines
 
 
 def _verdicts(
@@ -111,13 +115,16 @@ def _verdicts(
     plastic = {a for a in controls.values() if a} | set(paper.PLASTIC)
     out: list[Verdict] = []
     for c, held in zip(comparisons[BEST], comparisons[HELD_OUT], strict=True):
+        if c.against in study.baselines:
+            out.append(_better(study, "baselines", c, held))
+            continue
         claim = "plasticity" if controls[c.against] else "higher"
         if c.arm in plastic and not (c.task == "cartpole" and claim == "higher"):  # the paper claims a tie there
             out.append(_better(study, claim, c, held))
     for task in study.tasks:
         family = [
             c for c in comparisons[BEST]
-            if c.task == task != "cartpole" and c.arm in plastic and not controls[c.against]
+            if c.task == task != "cartpole" and c.arm in plastic and c.against == study.reference
         ]  # fmt: skip
         adjusted = stats.holm([c.variance.p if c.variance else None for c in family])
         out += [_tighter(study, c, p) for c, p in zip(family, adjusted, strict=True)]
@@ -269,15 +276,17 @@ def budget(study: Study, task: str) -> str:
     if not rows:
         return "nothing finished"
     configs = [study.config(r.run) for r in {r.run: r for r in rows}.values()]
-    spans = [_span([f(c) for c in configs]) for f in (lambda c: c.neat.pop_size, lambda c: c.run.generations)]
+    own = [c for c in configs if isinstance(c, Config)]
+    spans = [_span([f(c) for c in own]) for f in (lambda c: c.neat.pop_size, lambda c: c.run.generations) if own]
     steps = [r.env_steps for r in rows if r.env_steps]
     seeds = len({r.seed for r in rows})
     scale = study.scales.get(task, 1.0)
     told = "" if scale == 1.0 else f", {scale:g} of the study's budget"
     name = TASKS[task].id if task in TASKS else task
+    size = f"population {spans[0]}, {spans[1]} generations{told}: " if own else ""
     return (
-        f"{name}: population {spans[0]}, {spans[1]} generations{told}: {min(steps) / 1e6:.2f} to "
-        f"{max(steps) / 1e6:.2f} million steps a run, {seeds} seed{'s' * (seeds > 1)}"
+        f"{name}: {size}{min(steps) / 1e6:.2f} to {max(steps) / 1e6:.2f} million steps a run, "
+        f"{seeds} seed{'s' * (seeds > 1)}"
     )
 
 

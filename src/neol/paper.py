@@ -43,6 +43,7 @@ CLAIMS = {
     "tighter": "Plastic rules have tighter distributions over seeds than NEAT.",
     "ablation": "Plastic rules beat NEAT without weight mutation.",
     "ceiling": "Every method reaches the ceiling of 500 on CartPole.",
+    "baselines": "NEAT and the plastic rules beat PPO and SAC at the same number of steps (CartPole, LunarLander).",
     "inheritance": "Lamarckian and Darwinian inheritance come to the same.",
 }
 CEILING = 500.0

@@ -198,8 +198,10 @@ def _arms_of(study: Study, task: str) -> list[tuple[Look, list[Row]]]:
 def _convergence(study: Study, folder: Path) -> list[Figure]:
     figures = []
     for task in study.tasks:
-        arms = [(look, [study.history(r.run) for r in rows]) for look, rows in _arms_of(study, task)]
-        for x, xlabel in (("env_steps", "environment steps"), ("generation", "generations")):
+        arms = [(look, [_history(study, r) for r in rows]) for look, rows in _arms_of(study, task)]
+        has_baselines = any(r.task == task and r.arm in study.baselines for r in study.finished)
+        third = ("wall_seconds", "seconds of one core") if has_baselines else ("generation", "generations")
+        for x, xlabel in (("env_steps", "environment steps"), third):
             curves = [Curve(look, [h[x] for h in hs], [h["best_return"] for h in hs]) for look, hs in arms]
             if not curves:
                 continue
@@ -209,6 +211,13 @@ def _convergence(study: Study, folder: Path) -> list[Figure]:
             alt = f"Best fitness on {task} over {xlabel}, mean over runs. At the end: {final}."
             figures.append(Figure(f"{task}, over {xlabel}", alt, _read(path)))
     return figures
+
+
+def _history(study: Study, row: Row) -> dict[str, np.ndarray]:
+    """A run's generations with the seconds that they took; those without a return (no episode ended) left out."""
+    columns = {**study.history(row.run), "wall_seconds": study.timing(row.run)}
+    known = np.isfinite(columns["best_return"])
+    return {k: v[known] for k, v in columns.items()}
 
 
 def _boxes(study: Study, folder: Path) -> list[Figure]:

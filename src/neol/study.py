@@ -14,6 +14,7 @@ import numpy as np
 
 from neol.config import Config
 from neol.errors import NeolError, nearest
+from neol.study_file import AnyConfig, parse_config
 from neol.study_store import DONE, FAILED, HISTORY, RUNS, Database
 
 # metric -> what it is, as reports say it
@@ -22,7 +23,8 @@ METRICS = {
     "best_return": "final best fitness (the paper's metric)",
     "gap": "winner's-curse gap (final best fitness minus held-out return)",
     "env_steps": "environment steps",
-    "champion_connections": "connections of the champion",
+    "parameters": "parameters of the champion",
+    "seconds_per_million": "seconds of one core per million environment steps",
 }
 
 
@@ -52,6 +54,7 @@ class Row(NamedTuple):
     fittest_held_out: float | None  # the best by fitness, on fresh episodes
     champion_nodes: int | None
     champion_connections: int | None
+    parameters: int | None  # numbers that the champion acts with
     wall_seconds: float | None
     steps_per_second: float | None
 
@@ -61,12 +64,17 @@ class Row(NamedTuple):
             return None
         return self.best_return - self.held_out
 
+    @property
+    def seconds_per_million(self) -> float | None:
+        """Wall seconds per million steps; runs of a study have one core each."""
+        return self.wall_seconds * 1e6 / self.env_steps if self.wall_seconds and self.env_steps else None
+
 
 _ROWS = """
 SELECT c.task, c.arm, c.point, c.seed, r.run, r.key, r.status, r.generations, r.env_steps, r.best_return,
        e.mean AS held_out, e.low AS held_out_low, e.high AS held_out_high, w.mean AS without_plasticity,
        f.mean AS fittest_held_out,
-       r.champion_nodes, r.champion_connections, k.wall_seconds, k.steps_per_second
+       r.champion_nodes, r.champion_connections, r.parameters, k.wall_seconds, k.steps_per_second
 FROM cells c JOIN runs r USING (run)
 LEFT JOIN evaluations e ON e.run = r.run AND e.who = 'champion'
 LEFT JOIN evaluations w ON w.run = r.run AND w.who = 'champion without plasticity'
@@ -167,10 +175,22 @@ class Study:
             ).fetchall()
         return dict(zip(HISTORY, np.array([tuple(r) for r in rows], float).reshape(-1, len(HISTORY)).T, strict=True))
 
-    def config(self, run: int) -> Config:
+    def timing(self, run: int) -> np.ndarray:
+        """Seconds after which each generation of a run was done f8 (generations,)."""
+        with self.database.reading() as db:
+            found = db.execute("SELECT wall_seconds FROM timing WHERE run = ? ORDER BY generation", (run,)).fetchall()
+        return np.array([r[0] for r in found], float)
+
+    def config(self, run: int) -> AnyConfig:
         with self.database.reading() as db:
             text = db.execute("SELECT config FROM runs WHERE run = ?", (run,)).fetchone()[0]
-        return Config.from_toml(text, f"'{self.database.path}'")
+        return parse_config(text, f"'{self.database.path}'")
+
+    @cached_property
+    def baselines(self) -> list[str]:
+        """The arms that are no NEOL."""
+        first = {r.arm: r.run for r in self.rows}
+        return [a.name for a in self.arms if a.name in first and not isinstance(self.config(first[a.name]), Config)]
 
     def champion(self, run: int) -> dict[str, Any] | None:
         """A finished run's champion.json."""

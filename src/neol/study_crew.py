@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from neol import study_worker
-from neol.config import Config
+from neol.study_file import AnyConfig
 
 GRACE = 20.0  # seconds that interrupted workers have to save
 DEATHS = 3  # times that a run's process may die before the run counts as failed
@@ -24,7 +24,7 @@ class Job(NamedTuple):
     run: int
     key: str
     folder: Path
-    config: Config
+    config: AnyConfig
     cost: float  # seconds that it will take, roughly
 
 

@@ -3,7 +3,8 @@
     [study]               # title, tasks, seeds (a count, or a list), and optionally preset, reference, control
     [budget]              # generations and / or max_env_steps, for all arms
     [base]                # settings of all arms, by the flat names of `neol train`
-    [[arm]]               # name, label, and what it sets; `control = false`: without its matched control
+    [[arm]]               # name, label, and what it sets; `control = false`: without its matched control;
+                          # `algorithm = "ppo"` or "sac": a baseline; `tasks`: only on these
     [grid]                # field = [values]: every combination of them
     [task.NAME]           # settings of a task, and [task.NAME.arm.NAME] of an arm on it
 
@@ -22,6 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from neol import baseline_settings
+from neol.baseline_settings import ALGORITHMS, BaselineConfig
 from neol.config import Config, PlasticityConfig, check_value, fields
 from neol.errors import NeolError, nearest
 from neol.presets import PRESETS, configure, read_text
@@ -30,13 +33,16 @@ CONTROL = "-control"
 _BUDGET = ("generations", "max_env_steps")
 _TABLES = ("study", "budget", "base", "arm", "grid", "task")
 _STUDY_KEYS = ("title", "tasks", "seeds", "preset", "reference", "control")
-_ARM_KEYS = ("name", "label", "preset", "control")
+_ARM_KEYS = ("name", "label", "preset", "control", "algorithm", "tasks")
+_OF_BASELINES = ("max_env_steps", "max_steps")  # the settings that a baseline shares with NEOL
+NEOL = "neol"
 # Who computes, and how it is shown: no part of what a run is.
 HOW = ("threads", "window", "tensorboard", "workers", "executor", "ray_address", "step_timeout")
 _NOT_IN_ARMS = ("task", "seed", *HOW)
 _OF_NODES = ("preactivation_limit", "output_transform")  # of the plasticity settings, what acts without a rule
 _OF_UPDATES = ("rule", "lr", "reward_scale", "trace_decay", "bcm_tau")  # what does not act where lr = 0
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.IGNORECASE)
+AnyConfig = Config | BaselineConfig
 
 
 class Arm(NamedTuple):
@@ -44,6 +50,8 @@ class Arm(NamedTuple):
     label: str
     preset: str
     control: bool  # whether it has a matched control
+    algorithm: str  # neol, or a baseline
+    tasks: tuple[str, ...]  # () = all of the study's
     settings: Mapping[str, Any]
 
 
@@ -76,7 +84,7 @@ class Cell(NamedTuple):
     control_of: str  # the arm that this is the matched control of, or ""
     point: dict[str, Any]  # its place in the grid
     seed: int
-    config: Config
+    config: AnyConfig
     key: str  # equal for cells that share a run
 
 
@@ -95,8 +103,8 @@ def parse_plan(text: str, source: str = "study") -> Plan:
     study = _table(tables, "study", source)
     _known(f"{source}: [study]", study, _STUDY_KEYS, "key")
     preset, control = study.get("preset", "default"), _flag(study.get("control", True), "[study] control")
-    arms = _arms(tables.get("arm", []), preset, control, source)
     tasks = _words(study.get("tasks"), f"{source}: [study] tasks")
+    arms = _arms(tables.get("arm", []), preset, control, tasks, source)
     of_task, of_task_arm = _task_tables(_table(tables, "task", source, {}), tasks, arms, source)
     budget = _table(tables, "budget", source, {})
     _known(f"{source}: [budget]", budget, _BUDGET, "key")
@@ -158,7 +166,7 @@ def read_seeds(value: Any, name: str = "seeds") -> tuple[int, ...]:
     return seeds
 
 
-def _arms(tables: Any, preset: Any, control: bool, source: str) -> tuple[Arm, ...]:
+def _arms(tables: Any, preset: Any, control: bool, tasks: Sequence[str], source: str) -> tuple[Arm, ...]:
     if not isinstance(tables, list) or not tables or not all(isinstance(t, dict) for t in tables):
         raise NeolError(f"{source} needs at least one [[arm]].")
     arms: list[Arm] = []
@@ -171,14 +179,25 @@ def _arms(tables: Any, preset: Any, control: bool, source: str) -> tuple[Arm, ..
             )
         if name in [a.name for a in arms]:
             raise NeolError(f"{source} has two arms with the name '{name}'.")
-        own = str(table.get("preset", preset))
-        if own not in PRESETS:
-            raise NeolError(f"{source}: unknown preset '{own}'; {nearest(own, PRESETS)}")
-        rest = {k: v for k, v in table.items() if k not in _ARM_KEYS}
-        with_control = _flag(table.get("control", control), f"{source}: control of arm '{name}'")
-        settings = _settings(rest, f"{source}: arm '{name}'")
-        arms.append(Arm(name, str(table.get("label", name)), own, with_control, settings))
+        arms.append(_arm(name, table, preset, control, tasks, f"{source}: arm '{name}'"))
     return tuple(arms)
+
+
+def _arm(name: str, table: dict[str, Any], preset: Any, control: bool, tasks: Sequence[str], where: str) -> Arm:
+    own, algorithm = str(table.get("preset", preset)), table.get("algorithm", NEOL)
+    if own not in PRESETS:
+        raise NeolError(f"{where}: unknown preset '{own}'; {nearest(own, PRESETS)}")
+    if algorithm not in (NEOL, *ALGORITHMS):
+        raise NeolError(
+            f"{where}: algorithm = {algorithm!r} is not allowed; {nearest(str(algorithm), (NEOL, *ALGORITHMS))}"
+        )
+    only = _words(table["tasks"], f"{where}: tasks") if "tasks" in table else ()
+    _known(f"{where}: tasks", dict.fromkeys(only), tasks, "task")
+    rest = {k: v for k, v in table.items() if k not in _ARM_KEYS}
+    if algorithm != NEOL:
+        _known(where, rest, _OF_BASELINES, "key")
+    with_control = _flag(table.get("control", control), f"{where}: control") and algorithm == NEOL
+    return Arm(name, str(table.get("label", name)), own, with_control, algorithm, only, _settings(rest, where))
 
 
 def _task_tables(
@@ -235,7 +254,7 @@ def cells(plan: Plan, scale: float = 1.0) -> Iterator[Cell]:
     """
     for task in plan.tasks:
         for seed in plan.seeds:
-            for arm in plan.arms:
+            for arm in (a for a in plan.arms if not a.tasks or task in a.tasks):
                 for point in plan.points():
                     yield from _cell(plan, task, arm, point, seed, scale)
 
@@ -244,24 +263,37 @@ def _cell(plan: Plan, task: str, arm: Arm, point: dict[str, Any], seed: int, sca
     layers = (plan.base, plan.of_task.get(task, {}), arm.settings, plan.of_task_arm.get((task, arm.name), {}), point)
     settings = {k: v for layer in layers for k, v in layer.items()}
     try:
-        config = scaled(configure(task, arm.preset, **settings, seed=seed), scale)
+        config = _configure(task, arm, settings, seed, scale)
     except NeolError as e:
         raise NeolError(f"arm '{arm.name}' on {task}: {e}") from None
-    config = canonical(config)
     yield Cell(task, arm.name, arm.label, "", point, seed, config, key_of(config))
-    if arm.control and config.plasticity.rule != "none" and config.plasticity.lr != 0.0:
-        config = canonical(config.replace(lr=0.0))
+    if isinstance(config, Config) and arm.control and config.plasticity.rule != "none" and config.plasticity.lr != 0.0:
+        control = canonical(config.replace(lr=0.0))
         name, label = arm.name + CONTROL, f"{arm.label}, lr = 0"
-        yield Cell(task, name, label, arm.name, point, seed, config, key_of(config))
+        yield Cell(task, name, label, arm.name, point, seed, control, key_of(control))
+
+
+def _configure(task: str, arm: Arm, settings: dict[str, Any], seed: int, scale: float) -> AnyConfig:
+    if arm.algorithm == NEOL:
+        return canonical(scaled(configure(task, arm.preset, **settings, seed=seed), scale))
+    steps = settings.get("max_env_steps", 0)
+    if not steps:
+        raise NeolError("a baseline needs max_env_steps, its budget.")
+    steps = max(1, round(steps * check_scale(scale)))
+    return baseline_settings.configure(arm.algorithm, task, steps, seed, 1, settings.get("max_steps", 0))
 
 
 def scaled(config: Config, scale: float) -> Config:
     """The configuration with its budget multiplied."""
-    if not 0.0 < scale <= 1e6:
-        raise NeolError(f"scale = {scale} is not allowed; it must be above 0 and at most 1,000,000.")
-    run = config.run
+    run, scale = config.run, check_scale(scale)
     steps = max(1, round(run.max_env_steps * scale)) if run.max_env_steps else 0
     return config.replace(generations=max(1, round(run.generations * scale)), max_env_steps=steps)
+
+
+def check_scale(scale: float) -> float:
+    if not 0.0 < scale <= 1e6:
+        raise NeolError(f"scale = {scale} is not allowed; it must be above 0 and at most 1,000,000.")
+    return scale
 
 
 def canonical(config: Config) -> Config:
@@ -279,16 +311,27 @@ def canonical(config: Config) -> Config:
     return config
 
 
-def key_of(config: Config) -> str:
+def key_of(config: AnyConfig) -> str:
     """A run's name: the same for equal configurations, whoever computes them, also when NEOL has more settings."""
-    usual = Config().flat()
-    settings = {k: v for k, v in config.flat().items() if k not in HOW and v != usual[k]}
-    task = re.sub(r"[^A-Za-z0-9_.-]", "-", config.run.task)
-    return f"{task}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:12]}-s{config.run.seed}"
+    usual = Config().flat() if isinstance(config, Config) else {}
+    flat = config.flat()
+    settings = {k: v for k, v in flat.items() if k not in HOW and (k not in usual or v != usual[k])}
+    task = re.sub(r"[^A-Za-z0-9_.-]", "-", flat["task"])
+    return f"{task}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:12]}-s{flat['seed']}"
 
 
-def differences(a: Config, b: Config) -> dict[str, tuple[Any, Any]]:
+def parse_config(text: str, source: str) -> AnyConfig:
+    """A run's configuration, of NEOL or of a baseline."""
+    if text.startswith("[baseline]"):
+        return baseline_settings.read(text, source)
+    return Config.from_toml(text, source)
+
+
+def differences(a: AnyConfig, b: AnyConfig) -> dict[str, tuple[Any, Any]]:
     """The settings in which two runs differ and that act in both of them, apart from task and seed."""
+    if not isinstance(a, Config) or not isinstance(b, Config):
+        names = [c.algorithm if isinstance(c, BaselineConfig) else NEOL for c in (a, b)]
+        return {} if a == b else {"algorithm": (names[0], names[1])}
     x, y = a.flat(), b.flat()
     idle = {k for c in (a, b) for k in _idle(c)} - {"rule", "lr"}
     return {k: (x[k], y[k]) for k in x if x[k] != y[k] and k not in _NOT_IN_ARMS and k not in idle}

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from neol import study_worker
-from neol.config import Config
 from neol.ray_crew import connect
 from neol.study_crew import Job
+from neol.study_file import parse_config
 
 
 def _work(folder: str, config: str, path: list[str]) -> tuple[str, str]:
@@ -20,7 +20,7 @@ def _work(folder: str, config: str, path: list[str]) -> tuple[str, str]:
     sys.path += [p for p in path if p not in sys.path]
     if not Path(folder).parent.is_dir():
         return study_worker.FAILED, f"'{Path(folder).parent}' is not there on node {os.uname().nodename}."
-    return study_worker.work(Path(folder), Config.from_toml(config))
+    return study_worker.work(Path(folder), parse_config(config, "the run"))
 
 
 class RayCrew:

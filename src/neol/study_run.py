@@ -6,6 +6,7 @@ on where it was, and several may work on it at once: a run is locked by the proc
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from neol.errors import NeolError
 from neol.files import cores
 from neol.progress import Progress
 from neol.study_crew import DEATHS, Crew, Job, LocalCrew
-from neol.study_file import Cell, Plan, cells
+from neol.study_file import AnyConfig, Cell, Plan, cells, parse_config
 from neol.study_store import (
     DONE,
     FAILED,
@@ -31,6 +32,7 @@ from neol.study_store import (
 )  # fmt: skip
 from neol.tasks import TASKS, Task
 
+BASELINE_SECONDS = {"ppo": 4e-4, "sac": 3e-3}  # of a step and its share of learning on one core, roughly
 POLL = 0.5  # seconds between looks at what the others do
 
 
@@ -109,7 +111,7 @@ def waiting(database: Database, out: Path, keys: Sequence[str]) -> list[Job]:
     with database.reading() as db:
         rows = {r["key"]: r for r in db.execute("SELECT run, key, config FROM runs WHERE status = ?", (WAITING,))}
     found = [rows[k] for k in dict.fromkeys(keys) if k in rows]
-    jobs = [(r["run"], r["key"], Config.from_toml(r["config"], "study.sqlite")) for r in found]
+    jobs = [(r["run"], r["key"], parse_config(r["config"], "study.sqlite")) for r in found]
     ready = [Job(run, key, out / RUNS / key, config, cost(config)) for run, key, config in jobs]
     return sorted(ready, key=lambda j: -j.cost)
 
@@ -121,8 +123,10 @@ def tally(database: Database, keys: Sequence[str]) -> Tally:
     return Tally(*counts)
 
 
-def cost(config: Config) -> float:
+def cost(config: AnyConfig) -> float:
     """Seconds that a run will take on one core, roughly: episodes of half their longest, the champion's choice too."""
+    if not isinstance(config, Config):
+        return config.max_env_steps * BASELINE_SECONDS[config.algorithm]
     run, length = config.run, 0.5 * config.rollout.max_steps
     steps = config.neat.pop_size * config.rollout.episodes * run.generations * length
     if run.max_env_steps:
@@ -138,11 +142,11 @@ def fraction_done(job: Job) -> float:
         history = store.read_table(job.folder / store.HISTORY)
     except NeolError:
         return 0.0
-    run = job.config.run
+    settings = job.config.flat()
     if not len(history["generation"]):
         return 0.0
-    by_steps = history["env_steps"][-1] / run.max_env_steps if run.max_env_steps else 0.0
-    return min(1.0, max((history["generation"][-1] + 1) / run.generations, by_steps))
+    by_steps = history["env_steps"][-1] / settings["max_env_steps"] if settings["max_env_steps"] else 0.0
+    return min(1.0, max((history["generation"][-1] + 1) / settings.get("generations", math.inf), by_steps))
 
 
 def _schedule(database: Database, out: Path, keys: Sequence[str], queue: list[Job], crew: Crew, show: Progress) -> None:
@@ -183,7 +187,7 @@ def _schedule(database: Database, out: Path, keys: Sequence[str], queue: list[Jo
         ahead = finished + sum(j.cost * fraction_done(j) for j in running.values()) if not show.quiet else 0.0
         ready = total - len(queue) - len(running) - len(elsewhere)
         done = (ahead - begun) / (left - begun) if left > begun else 1.0
-        names = ", ".join(j.config.run.task for j in running.values())
+        names = ", ".join(j.config.flat()["task"] for j in running.values())
         show.update(f"{ready} of {total} runs done; running: {names or 'elsewhere'}", min(max(done, 0.0), 1.0))
 
 

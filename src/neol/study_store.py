@@ -6,11 +6,12 @@
     runs         run, key, task, seed, config (TOML), status (waiting | done | failed), and what came out
     cells        task, arm, point (JSON), seed -> run: several cells may share a run
     generations  run, generation: the run's history.csv
-    evaluations  run, who (champion | champion without plasticity | best by fitness): held-out returns
+    evaluations  run, who (champion | champion without plasticity | best by fitness | final policy): held-out returns
     champions    run, network: champion.json
     failures     run, attempt, reason
     versions     run, name, version
-    clock        run: when, where and how fast. The only table that another start of the same study fills differently.
+    clock        run: when, where and how fast
+    timing       run, generation: seconds since the run began. These two are all that another start fills differently.
 
 A run is written in one transaction when it has finished; until then its folder, runs/KEY, holds it.
 """
@@ -27,13 +28,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from neol import store
 from neol.errors import NeolError
 from neol.files import replacing
 from neol.study_file import CONTROL, Cell, Plan
 
 DATABASE, RUNS = "study.sqlite", "runs"
-SCHEMA = 1
+SCHEMA = 2
 WAITING, DONE, FAILED = "waiting", "done", "failed"
 PATIENCE = 30.0  # seconds to wait for another writer
 HISTORY = (
@@ -48,7 +51,8 @@ CREATE TABLE arms (arm TEXT PRIMARY KEY, label TEXT NOT NULL, control_of TEXT NO
 CREATE TABLE scales (task TEXT PRIMARY KEY, scale REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE runs (run INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, task TEXT NOT NULL, seed INTEGER NOT NULL,
     config TEXT NOT NULL, status TEXT NOT NULL, ended TEXT, generations INTEGER, env_steps INTEGER, best_fitness REAL,
-    best_return REAL, held_out REAL, champion_nodes INTEGER, champion_connections INTEGER);
+    best_return REAL, held_out REAL, champion_nodes INTEGER, champion_connections INTEGER,
+    parameters INTEGER);
 CREATE TABLE cells (task TEXT, arm TEXT REFERENCES arms, point TEXT, seed INTEGER, run INTEGER NOT NULL REFERENCES runs,
     PRIMARY KEY (task, arm, point, seed)) WITHOUT ROWID;
 CREATE TABLE generations (run INTEGER REFERENCES runs, {", ".join(f"{c} REAL" for c in HISTORY)},
@@ -62,6 +66,8 @@ CREATE TABLE versions (run INTEGER REFERENCES runs, name TEXT, version TEXT NOT 
     WITHOUT ROWID;
 CREATE TABLE clock (run INTEGER PRIMARY KEY REFERENCES runs, finished TEXT, host TEXT, cores INTEGER, wall_seconds REAL,
     steps_per_second REAL);
+CREATE TABLE timing (run INTEGER REFERENCES runs, generation INTEGER, wall_seconds REAL NOT NULL,
+    PRIMARY KEY (run, generation)) WITHOUT ROWID;
 """
 
 
@@ -167,35 +173,50 @@ def record_result(db: sqlite3.Connection, run: int, folder: Path) -> None:
     if db.execute("SELECT status FROM runs WHERE run = ?", (run,)).fetchone()[0] == DONE:
         return
     summary, history = store.read_json(folder / store.SUMMARY), store.read_table(folder / store.HISTORY)
-    columns = [history[c].tolist() for c in HISTORY]
-    rows = list(zip(*columns, strict=True))
+    n = len(history["generation"])
+    columns = [_finite(history[c]) if c in history else [None] * n for c in HISTORY]  # a baseline has no species
+    rows = [(run, *r) for r in zip(*columns, strict=True)]
     marks = ", ".join("?" * (len(HISTORY) + 1))
-    db.executemany(f"INSERT OR REPLACE INTO generations VALUES ({marks})", [(run, *r) for r in rows])
+    db.executemany(f"INSERT OR REPLACE INTO generations VALUES ({marks})", rows)
+    timing = store.read_table(folder / store.TIMING)
+    times = zip([run] * n, timing["generation"].tolist(), timing["wall_seconds"].tolist(), strict=True)
+    db.executemany("INSERT OR REPLACE INTO timing VALUES (?, ?, ?)", times)
     db.executemany("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?, ?, ?)", _evaluations(run, summary))
-    text = (folder / store.CHAMPION).read_text(encoding="utf-8")
-    db.execute("INSERT OR REPLACE INTO champions VALUES (?, ?)", (run, text))
+    if (folder / store.CHAMPION).exists():
+        text = (folder / store.CHAMPION).read_text(encoding="utf-8")
+        db.execute("INSERT OR REPLACE INTO champions VALUES (?, ?)", (run, text))
     db.executemany("INSERT OR REPLACE INTO versions VALUES (?, ?, ?)", [(run, *v) for v in summary["versions"].items()])
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     clock = (run, when, platform.node(), os.cpu_count(), summary["wall_seconds"], summary["steps_per_second"])
     db.execute("INSERT OR REPLACE INTO clock VALUES (?, ?, ?, ?, ?, ?)", clock)
     db.execute(
         "UPDATE runs SET status = ?, ended = ?, generations = ?, env_steps = ?, best_fitness = ?, best_return = ?, "
-        "held_out = ?, champion_nodes = ?, champion_connections = ? WHERE run = ?",
+        "held_out = ?, champion_nodes = ?, champion_connections = ?, parameters = ? WHERE run = ?",
         (
             DONE, summary["status"], summary["generations"], summary["env_steps"], summary["best_fitness"],
-            float(history["best_return"][-1]), summary["champion_return_mean"], summary["champion_nodes"],
-            summary["champion_connections"], run,
+            _finite(history["best_return"])[-1], summary["champion_return_mean"], summary["champion_nodes"],
+            summary["champion_connections"], _parameters(summary), run,
         ),
     )  # fmt: skip
 
 
+def _finite(column: np.ndarray) -> list[float | None]:
+    """Numbers as SQLite stores them; an interval of a baseline in which no episode ended has no return."""
+    return [v if np.isfinite(v) else None for v in column.tolist()]
+
+
+def _parameters(summary: dict[str, Any]) -> int:
+    """The numbers that a champion acts with: a network's weights and biases."""
+    return int(summary.get("parameters", summary["champion_connections"] + summary["champion_nodes"]))
+
+
 def _evaluations(run: int, s: dict[str, Any]) -> list[tuple[Any, ...]]:
-    n = s["champion_episodes"]
-    without = s["champion_without_plasticity_return_mean"]
+    n, without = s["champion_episodes"], s["champion_without_plasticity_return_mean"]
+    other, name = ("final", "final policy") if "final_return_mean" in s else ("best_by_fitness", "best by fitness")
     return [
         (run, "champion", n, s["champion_return_mean"], *s["champion_return_ci95"]),
         (run, "champion without plasticity", n, without, None, None),
-        (run, "best by fitness", n, s["best_by_fitness_return_mean"], *s["best_by_fitness_return_ci95"]),
+        (run, name, n, s[f"{other}_return_mean"], *s[f"{other}_return_ci95"]),
     ]
 
 

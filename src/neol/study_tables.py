@@ -46,8 +46,8 @@ def results_table(analysis: Analysis) -> Table:
     """Every arm on every task."""
     columns = [
         "task", "arm", "runs", "held-out return, mean ± SD", "held out, median", "held out, IQM (95 %)",
-        "final best fitness, mean ± SD", "best, IQM (95 %)", "winner's-curse gap", "million steps", "connections",
-        "paper: mean ± SD",
+        "final best fitness, mean ± SD", "best, IQM (95 %)", "winner's-curse gap", "million steps", "parameters",
+        "core seconds per million steps", "paper: mean ± SD",
     ]  # fmt: skip
     rows = []
     for x in analysis.lines:
@@ -55,8 +55,8 @@ def results_table(analysis: Analysis) -> Table:
         rows.append([
             (x.task, x.task), (x.label, x.label), (str(x.held_out.n), x.held_out.n), _spread(x.held_out),
             _number(x.held_out.median), _interval(x.held_out.iqm), _spread(x.best), _interval(x.best.iqm),
-            _number(x.gap.mean), _number(x.env_steps / 1e6 if x.env_steps else None, 2), _number(x.connections),
-            reported,
+            _number(x.gap.mean), _number(x.env_steps / 1e6 if x.env_steps else None, 2), _number(x.parameters, 0),
+            _number(x.seconds, 0), reported,
         ])  # fmt: skip
     return Table("results", "What every arm came to", columns, rows)
 

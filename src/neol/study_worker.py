@@ -19,6 +19,7 @@ from typing import Any
 from neol import store
 from neol.config import Config
 from neol.errors import NeolError
+from neol.study_file import AnyConfig, parse_config
 
 DONE, BUSY, FAILED, DIED = "done", "busy", "failed", "died"
 
@@ -50,19 +51,15 @@ def is_busy(folder: Path) -> bool:
         return False
 
 
-def work(folder: Path, config: Config) -> tuple[str, str]:
+def work(folder: Path, config: AnyConfig) -> tuple[str, str]:
     """Begin or go on with a run, to its end -> (outcome, reason)."""
-    from neol.training import train
-
     with locked(folder) as ours:
         if not ours:
             return BUSY, ""
         if (folder / store.SUMMARY).exists():
             return DONE, ""
-        workers = 0 if config.rollout.engine == "envpool" else 1
-        settings: dict[str, Any] = {**config.flat(), "threads": 1, "workers": workers, "executor": "local"}
         try:
-            train(out=folder, resume=True, **settings)
+            _train(folder, config)
         except NeolError as e:
             return FAILED, str(e)
         except OSError as e:
@@ -74,6 +71,21 @@ def work(folder: Path, config: Config) -> tuple[str, str]:
         return DONE, ""
 
 
+def _train(folder: Path, config: AnyConfig) -> None:
+    """On one core."""
+    if isinstance(config, Config):
+        from neol.training import train
+
+        workers = 0 if config.rollout.engine == "envpool" else 1
+        settings: dict[str, Any] = {**config.flat(), "threads": 1, "workers": workers, "executor": "local"}
+        train(out=folder, resume=True, **settings)
+        return
+    from neol import baselines
+
+    own = {k: v for k, v in vars(config).items() if k not in ("algorithm", "task", "threads")}
+    baselines.train(config.algorithm, config.task, out=folder, resume=True, threads=1, **own)
+
+
 def main() -> None:
     from neol.worker import die_with_parent
 
@@ -82,7 +94,7 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a simulator prints is no answer
     for line in sys.stdin:
         job = json.loads(line)
-        outcome, reason = work(Path(job["folder"]), Config.from_toml(job["config"]))
+        outcome, reason = work(Path(job["folder"]), parse_config(job["config"], "the run"))
         print(json.dumps({"outcome": outcome, "reason": reason}), file=answers, flush=True)
 
 
