@@ -68,7 +68,8 @@ def made_up(folder: Path, scores: Scores, gap: float = 20.0, plan: str = PLAN) -
             best = held + gap
             db.execute(
                 "UPDATE runs SET status = 'done', generations = 4, env_steps = 1000, best_fitness = ?, "
-                "best_return = ?, held_out = ?, champion_nodes = 3, champion_connections = 5, parameters = 8 WHERE run = ?",
+                "best_return = ?, held_out = ?, champion_nodes = 3, champion_connections = 5, "
+                "parameters = 8 WHERE run = ?",
                 (best, best, held, ids[key]),
             )
             rows = [(ids[key], g, 250 * (g + 1), *[best] * (len(HISTORY) - 2)) for g in range(4)]
