@@ -38,6 +38,7 @@ def require_packages() -> None:
 def use_threads(threads: int) -> None:
     """Tell JAX how many cores to use, where it has not started yet; never a GPU."""
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    os.environ.setdefault("NPROC", str(threads))  # the size of XLA's thread pool
     if threads == 1 and "xla_cpu_multi_thread_eigen" not in os.environ.get("XLA_FLAGS", ""):
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
     import torch  # only its tensors are used, to carry minibatches
