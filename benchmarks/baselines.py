@@ -2,8 +2,9 @@
 
 Each figure is of a process of its own that may use only so many cores. Baselines: whole updates with the tuned
 hyperparameters, after a first one that compiles (SAC starts to learn after 300 steps instead of 10,000, so that what is
-measured is learning). NEOL: whole generations with the task's own settings, after a first one. `cpu_seconds_per_million_steps` is
-the same in processor time, which a busy machine changes less. One JSON object on stdout.
+measured is learning). NEOL: whole generations with the task's own settings, after a first one.
+`cpu_seconds_per_million_steps` says the same in processor time, which a busy machine changes less. One JSON object on
+stdout.
 
 Run: python benchmarks/baselines.py [--tasks ...] [--cores 1 2] [--seconds S]
 """

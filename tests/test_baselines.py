@@ -262,12 +262,22 @@ def test_a_folder_is_not_taken_over_and_settings_hold_at_a_resume(runs: dict[str
         baselines.train("ppo", "cartpole", out=path, **PPO)
     with pytest.raises(NeolError, match="seed = 4 is not allowed with --resume"):
         baselines.train("ppo", "cartpole", out=path, resume=True, **{**PPO, "seed": 4})
+    with pytest.raises(NeolError, match="threads = 2 is not allowed with --resume"):
+        baselines.train("ppo", "cartpole", out=path, resume=True, threads=2, **PPO)
     with pytest.raises(NeolError, match="max_env_steps = 20000 .* learning_rate depends on that"):
         baselines.train("ppo", "cartpole", out=path, resume=True, **{**PPO, "max_env_steps": 20_000})
     with pytest.raises(NeolError, match="unknown table 'baseline'"):
         training.train("cartpole", out=path, resume=True)
     with pytest.raises(NeolError, match="load_policy"):
         _ = runs["ppo"].champion
+
+
+def test_without_a_schedule_a_finished_run_can_be_given_more_steps(runs: dict[str, Run], tmp_path: Path) -> None:
+    settings = {"interval": 512, "hyperparameters": {"learning_rate": 1e-3, "clip_range": 0.2}}
+    baselines.train("ppo", "cartpole", out=tmp_path / "run", max_env_steps=512, **settings)
+    run = baselines.train("ppo", "cartpole", out=tmp_path / "run", max_env_steps=1024, resume=True, **settings)
+    assert run.history["env_steps"].tolist() == [512, 1024]
+    assert run.summary["env_steps"] == 1024
 
 
 def test_a_damaged_checkpoint_is_refused(runs: dict[str, Run], tmp_path: Path) -> None:

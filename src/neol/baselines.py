@@ -148,7 +148,8 @@ def train(
 
     `interval`: env steps between checkpoints (0 = the task's own). `hyperparameters` replace the tuned ones by name.
     `callback` is called with each line of the history and stops the run when it returns True. Killed, a run goes on
-    from its last checkpoint and ends in the same bytes. Ctrl-C raises KeyboardInterrupt.
+    from its last checkpoint and ends in the same bytes; another number of `threads` gives others. Ctrl-C raises
+    KeyboardInterrupt.
     """
     config = configure(algorithm, task, max_env_steps, seed, threads, max_steps, interval, hyperparameters)
     require_packages()
@@ -178,7 +179,7 @@ def open_folder(folder: Path, config: BaselineConfig, resume: bool) -> bool:
         raise NeolError(f"cannot use '{folder}' as a run's folder: {e.strerror}.") from None
     stored = baseline_settings.read(store.read_config_text(folder), f"'{folder / store.CONFIG}'")
     old, new = stored.flat(), config.flat()
-    free = ("threads",) if stored.schedules else ("threads", "max_env_steps")
+    free = () if stored.schedules else ("max_env_steps",)
     for name in new:
         if new[name] != old.get(name) and name not in free:
             what = f"'{folder}' was run with {name} = {old.get(name)}"

@@ -123,7 +123,9 @@ def _baseline_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the run's folder")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything (0)")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out (or start it)")
-    parser.add_argument("--threads", type=int, default=1, metavar="K", help="cores to use; 0 = all (1)")
+    parser.add_argument(
+        "--threads", type=int, default=1, metavar="K", help="cores to use; 0 = all; changes results (1)"
+    )
     parser.add_argument("--max-steps", type=int, default=0, metavar="T", help="longest episode; 0 = the task's own")
     parser.add_argument(
         "--interval", type=int, default=0, metavar="N", help="env steps between checkpoints (the task's)"

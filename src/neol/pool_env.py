@@ -1,8 +1,9 @@
 """EnvPool's environments as Stable-Baselines3 wants a VecEnv to be (which this module does not import).
 
 EnvPool's step after the end of an episode is the reset: it ignores the action and pays nothing. Here an environment
-that ended is reset at once and apart, so that a reset is neither a transition nor counted. EnvPool also calls an episode
-that fails in its very last step truncated; here we count T_max ourselves, and it is not (nothing comes after a failure).
+that ended is reset at once and apart, so that a reset is neither a transition nor counted. EnvPool also calls an
+episode that fails in its very last step truncated. Here T_max is counted by us, and such a one is not: nothing comes
+after a failure, so there is nothing to bootstrap from.
 """
 
 from __future__ import annotations
