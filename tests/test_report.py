@@ -79,7 +79,7 @@ def test_a_report_has_its_page_figures_and_tables(report: Path) -> None:
         names = [f"convergence-{task}-env-steps", f"convergence-{task}-generation", f"boxes-{task}-held-out",
                  f"boxes-{task}-best-return", f"lifetime-{task}"]  # fmt: skip
         assert {f"{n}.{s}" for n in names for s in ("svg", "png")} <= figures
-        assert f"champion-{task}.svg" in figures
+        assert {f"champion-{task}.svg", f"champion-{task}.png"} <= figures
     for png in (report / "figures").glob("*.png"):
         with Image.open(png) as image:
             colours = image.convert("RGB").getcolors(1 << 24)
@@ -212,3 +212,16 @@ def test_tables_sort_by_click_and_by_key(report: Path, browser: Any) -> None:
     tasks = page.eval_on_selector_all("#table-results tbody td:nth-child(1)", "all => all.map(c => c.innerText)")
     assert tasks == sorted(tasks)
     page.context.close()
+
+
+def test_the_theory_labs_findings_can_stand_in_the_report(
+    report: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--rounds", "50", "--pool", "4", "--out", str(tmp_path / "regret"), "--quiet"]
+    assert main(["regret", "synthetic", *words]) == 0
+    out = tmp_path / "with"
+    assert main(["report", str(report.parent), "--out", str(out), "--regret", str(tmp_path / "regret"), "--quiet"]) == 0
+    page = (out / "index.html").read_text()
+    assert "Regret beside its bound" in page and "<td>inner</td>" in page and "data:image/png;base64," in page
+    assert main(["report", str(report.parent), "--out", str(out), "--regret", str(tmp_path), "--quiet"]) == 2
+    assert "is not a folder of `neol regret`" in capsys.readouterr().err

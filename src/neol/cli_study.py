@@ -43,6 +43,9 @@ def report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="DIR", type=Path, help="a study's folder")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the report (DIR/report)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (0)")
+    parser.add_argument(
+        "--regret", type=Path, nargs="+", default=[], metavar="DIR", help="tell of these `neol regret` too"
+    )
     parser.add_argument("--quiet", action="store_true", help="print nothing but the report's path")
 
 
@@ -136,7 +139,7 @@ def report_command(args: argparse.Namespace) -> int:
     from neol.report import make_report
     from neol.study import Study
 
-    page = make_report(Study(args.study), args.out or args.study / "report", args.seed)
+    page = make_report(Study(args.study), args.out or args.study / "report", args.seed, args.regret)
     if not args.quiet:
         print((page.parent / "verdicts.txt").read_text(encoding="utf-8"), end="")
     print(page)

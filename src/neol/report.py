@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from neol.evaluation import lifetime
 from neol.files import write_atomic
 from neol.network import PlasticNetwork
 from neol.plots import draw_network
-from neol.report_page import Figure, figures_html, page, table_html
+from neol.report_page import Figure, figures_html, markdown_html, page, picture_html, table_html
 from neol.study import METRICS, Row, Study, to_csv
 from neol.study_plots import Curve, Look, draw_boxes, draw_convergence, draw_heatmap, draw_lifetime, looks
 
@@ -25,9 +26,9 @@ _CLASS = {REPRODUCED: "reproduced", NOT_REPRODUCED: "not", INCONCLUSIVE: "inconc
 _SHORT = {BEST: "final best fitness", HELD_OUT: "held-out return"}
 
 
-def make_report(study: Study, out: Path, seed: int = 0) -> Path:
-    """Write the report into the folder `out`; return the page."""
-    analysis = analyse(study, seed)
+def make_report(study: Study, out: Path, seed: int = 0, regret: Sequence[Path] = ()) -> Path:
+    """Write the report into the folder `out`; return the page. `regret`: folders of `neol regret` to tell of as well."""
+    analysis, regrets = analyse(study, seed), "".join(map(_regret, regret))
     try:
         (out / FIGURES).mkdir(parents=True, exist_ok=True)
     except OSError as e:
@@ -53,6 +54,7 @@ def make_report(study: Study, out: Path, seed: int = 0) -> Path:
         ("aggregates", "Over all tasks", table_html(tables["aggregates"]) if len(study.tasks) > 1 else ""),
         ("champions", "Champions", figures_html(_champions(study, out / FIGURES))),
         ("arms", "What differs between arms", table_html(tables["differences"])),
+        ("regret", "Regret beside its bound", regrets),
         ("again", "How it was made", _again(study)),
     ]
     for name, table in tables.items():
@@ -164,6 +166,15 @@ def _again(study: Study) -> str:
         '<p>Beside this page: <a href="runs.csv">runs.csv</a> (a line per run), <a href="tests.csv">tests.csv</a>, '
         '<a href="tables.tex">tables.tex</a> (the paper\'s format), and the figures as SVG and PNG.</p>'
     )
+
+
+def _regret(folder: Path) -> str:
+    """What `neol regret` found, and its picture."""
+    try:
+        text = (folder / "regret.md").read_text(encoding="utf-8")
+        return markdown_html(text) + picture_html(folder / "regret-loglog.png", "Regret and its bounds over the rounds")
+    except (OSError, UnicodeDecodeError) as e:
+        raise NeolError(f"'{folder}' is not a folder of `neol regret`: {getattr(e, 'strerror', e)}.") from None
 
 
 # -- figures
@@ -290,7 +301,8 @@ def _champions(study: Study, folder: Path) -> list[Figure]:
         net = PlasticNetwork.from_json(document)
         inputs, outputs = net.interface.get("inputs", ()), net.interface.get("outputs", ())
         title = f"{task}: {_label(study, row.arm)}, seed {row.seed}"
-        path = draw_network(document, folder / f"champion-{_file(task)}.svg", inputs, outputs)
+        for suffix in (".png", ".svg"):
+            path = draw_network(document, folder / f"champion-{_file(task)}{suffix}", inputs, outputs)
         alt = f"Network with {row.champion_nodes} nodes and {row.champion_connections} connections."
         held = f"Held-out return {row.held_out:.1f}; the same network without learning {row.without_plasticity:.1f}."
         figures.append(Figure(title, alt, _read(path), held))

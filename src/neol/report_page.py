@@ -6,10 +6,13 @@ each has its alternative text.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import chain, repeat
+from pathlib import Path
 from typing import NamedTuple
 
 from neol.plots import INK, MUTED
@@ -79,6 +82,39 @@ def figures_html(figures: Iterable[Figure]) -> str:
     return f'<div class="figures">{"".join(parts)}</div>'
 
 
+def markdown_html(text: str) -> str:
+    """The little Markdown that regret.md has: headings, tables, lists, paragraphs."""
+    out = []
+    for block in re.split(r"\n\s*\n", text.strip()):
+        lines = block.splitlines()
+        while lines and lines[0].startswith("#"):
+            out.append(f"<h3>{escape(lines.pop(0).lstrip('# '))}</h3>")
+        if not lines:
+            continue
+        if lines[0].startswith("|"):
+            rows = [[c.strip() for c in line.strip().strip("|").split("|")] for line in lines if "---" not in line]
+            parts = ["".join(f"<{tag}>{escape(c)}</{tag}>" for c in r) for r, tag in zip(rows, _tags(), strict=False)]
+            table = "".join(f"<tr>{p}</tr>" for p in parts)
+            out.append(
+                f'<div class="scroll" tabindex="0" role="region" aria-label="table"><table>{table}</table></div>'
+            )
+        elif lines[0].startswith("- "):
+            out.append("<ul>" + "".join(f"<li>{escape(line[2:])}</li>" for line in lines) + "</ul>")
+        else:
+            out.append(f"<p>{escape(' '.join(lines))}</p>")
+    return "".join(out)
+
+
+def _tags() -> Iterator[str]:
+    return chain(["th"], repeat("td"))
+
+
+def picture_html(path: Path, alt: str) -> str:
+    """A PNG inside the page."""
+    data = base64.b64encode(path.read_bytes()).decode()
+    return f'<figure><img alt="{escape(alt, quote=True)}" src="data:image/png;base64,{data}"></figure>'
+
+
 def page(title: str, sections: Iterable[tuple[str, str, str]]) -> str:
     """sections: (id, heading, HTML)."""
     listed = list(sections)
@@ -136,6 +172,7 @@ white-space:nowrap;box-shadow:1px 0 var(--rule)}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,400px),1fr));gap:22px;margin:12px 0}
 figure{margin:0;border:1px solid var(--rule);border-radius:6px;padding:10px}
 figure svg{width:100%;height:auto;display:block}
+figure img{width:100%;height:auto;display:block;background:#fff}
 figure p{margin:6px 0 0;font-size:.86rem;color:var(--muted)}
 figcaption{font-weight:600;font-size:.95rem;margin-bottom:6px}
 .claim{border:1px solid var(--rule);border-radius:6px;padding:12px 14px;margin:10px 0}
