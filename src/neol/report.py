@@ -27,7 +27,7 @@ _SHORT = {BEST: "final best fitness", HELD_OUT: "held-out return"}
 
 
 def make_report(study: Study, out: Path, seed: int = 0, regret: Sequence[Path] = ()) -> Path:
-    """Write the report into the folder `out`; return the page. `regret`: folders of `neol regret` to tell of as well."""
+    """Write the report into the folder `out`; return the page. `regret`: folders of `neol regret` to tell of too."""
     analysis, regrets = analyse(study, seed), "".join(map(_regret, regret))
     try:
         (out / FIGURES).mkdir(parents=True, exist_ok=True)
