@@ -303,7 +303,16 @@ def test_a_study_whose_file_changed_is_refused(whole: Path, capsys: pytest.Captu
     other = study_file(tmp_path, SMALL.replace("pop_size = 10", "pop_size = 12"))
     before = dump(whole)
     assert main(["study", "run", str(other), "--out", str(whole), "--quiet"]) == 2
-    assert "has other settings than when this study was started; give another --out" in capsys.readouterr().err
+    assert "has other settings than when this study was started (pop_size = 12, was 10)" in capsys.readouterr().err
+    assert (
+        main(["study", "run", str(other), "--out", str(whole), "--quiet", "--seeds", "7,8"]) == 2
+    )  # nor for new seeds
+    stranger = study_file(tmp_path, SMALL.replace('title = "small"', 'title = "mine"'))
+    assert main(["study", "run", str(stranger), "--out", str(whole), "--quiet"]) == 2
+    assert "this folder holds another study, 'small'" in capsys.readouterr().err
+    gridded = study_file(tmp_path, SMALL + "[grid]\nbcm_tau = [0.1, 0.2]\n")
+    assert main(["study", "run", str(gridded), "--out", str(whole), "--quiet"]) == 2
+    assert "the grid has other fields than when this study was started" in capsys.readouterr().err
     assert dump(whole) == before
 
 
@@ -347,6 +356,29 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path, capsys
     assert main(["study", "run", str(study_file(tmp_path)), "--out", str(tmp_path / "s")]) == 2
     assert "is not empty and holds no study" in capsys.readouterr().err
     assert [p.name for p in (tmp_path / "s").iterdir()] == ["thesis.tex"]
+
+
+def test_a_damaged_run_folder_is_a_failed_run_and_the_others_go_on(tmp_path: Path) -> None:
+    file, out = study_file(tmp_path), tmp_path / "s"
+    words = ["study", "run", str(file), "--out", str(out), "--tasks", "cartpole", "--jobs", "1", "--quiet"]
+    assert main([*words, "--seeds", "1"]) == 0
+    with closing(sqlite3.connect(out / DATABASE)) as db:
+        key = db.execute("SELECT key FROM runs WHERE run = 1").fetchone()[0]
+        db.execute("UPDATE runs SET status = 'waiting' WHERE run = 1")
+        db.commit()
+    (out / "runs" / key / "history.csv").unlink()
+    assert main(words) == 1
+    study = neol.Study(out)
+    assert [k for k, _ in study.failures()] == [key] and "history.csv" in study.failures()[0][1]
+    assert sum(r.status == "done" for r in study.rows) == len(study.rows) - 1
+
+
+def test_a_trimmed_copy_never_replaces_the_study(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (whole / DATABASE).read_bytes()
+    assert main(["study", "export", str(whole), "--database", str(whole / DATABASE)]) == 2
+    assert "is the study's own database" in capsys.readouterr().err
+    assert main(["study", "export", str(whole), "--database", str(whole / "no" / "x.sqlite")]) == 2
+    assert "cannot write" in capsys.readouterr().err and (whole / DATABASE).read_bytes() == before
 
 
 def test_csv_has_a_line_per_cell_with_the_same_numbers(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -87,7 +87,7 @@ def test_the_report_sets_them_beside_neol(study: neol.Study) -> None:
     assert main(["report", str(study.path), "--quiet"]) == 0
     report = study.path / "report"
     page = (report / "index.html").read_text()
-    assert "PPO" in page and "parameters" in page and "core seconds per million steps" in page
+    assert "PPO" in page and "parameters" in page and "CPU seconds per million steps" in page
     assert (report / "figures" / "convergence-cartpole-wall-seconds.png").exists()
     assert "algorithm: neol → ppo" in (report / "differences.csv").read_text()
 

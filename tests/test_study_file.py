@@ -58,6 +58,8 @@ def test_every_plastic_arm_has_its_matched_control_unless_switched_off() -> None
     ]  # fmt: skip
     hebb, control = found[0].config, found[1].config
     assert differences(hebb, control) == {"lr": (0.25, 0.0)}
+    oja, its_control = (c.config for c in cells(parse_plan(HEAD + ARM.replace("hebb", "oja"))) if c.seed == 0)
+    assert differences(oja, its_control) == {"lr": (0.25, 0.0)}
     assert not any(c.control_of for c in cells(parse_plan(HEAD + "control = false\n" + ARM)))
 
 
@@ -137,6 +139,8 @@ def test_scale_multiplies_every_budget_and_leaves_at_least_one() -> None:
         (HEAD + "control = 3\n" + ARM, "control = 3 is not allowed"),
         (HEAD + "sedes = 3\n" + ARM, "[study] has an unknown key 'sedes'; did you mean 'seeds'"),
         (HEAD + ARM + "[nonsense]\n", "unknown table 'nonsense'"),
+        (HEAD + ARM + "[task]\ncartpole = 3\n", "[task.cartpole] must be a table of settings"),
+        (HEAD + ARM + 'label = "_x"\n', "label = '_x' is not allowed"),
     ],
 )
 def test_a_bad_study_file_is_one_sentence_that_names_the_fault(text: str, words: str) -> None:

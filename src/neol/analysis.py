@@ -17,7 +17,8 @@ from neol.tasks import TASKS
 BEST, HELD_OUT = "best_return", "held_out"
 REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive at this budget"
 ALPHA = 0.05
-WORTH = 0.64  # an A12 from which on an effect is at least medium: what a "not reproduced" must have excluded
+WORTH = 0.71  # an A12 from which on an effect is large: what a "not reproduced" must have excluded
+ALIKE = 1.5  # budgets that differ by a larger factor are not the same number of steps
 FEWEST = 5  # runs a side, below which nothing is concluded
 
 
@@ -102,7 +103,7 @@ def _pairs(study: Study) -> list[tuple[str, str]]:
     reference = study.reference
     with_reference = [(a, reference) for a in named if reference and a != reference]
     with_baselines = [(a, b) for b in study.baselines for a in named]
-    return with_reference + [(a, controls[a]) for a in named if a in controls] + with_baselines
+    return list(dict.fromkeys(with_reference + [(a, controls[a]) for a in named if a in controls] + with_baselines))
 
 
 def _verdicts(
@@ -113,19 +114,19 @@ def _verdicts(
 ) -> list[Verdict]:
     controls = {a.name: a.control_of for a in study.arms}
     plastic = {a for a in controls.values() if a} | set(paper.PLASTIC)
+    neat = _is_neat(study)
     out: list[Verdict] = []
     for c, held in zip(comparisons[BEST], comparisons[HELD_OUT], strict=True):
         if c.against in study.baselines:
-            out.append(_better(study, "baselines", c, held))
-            continue
-        claim = "plasticity" if controls[c.against] else "higher"
-        if c.arm in plastic and not (c.task == "cartpole" and claim == "higher"):  # the paper claims a tie there
-            out.append(_better(study, claim, c, held))
-    for task in study.tasks:
-        family = [
-            c for c in comparisons[BEST]
-            if c.task == task != "cartpole" and c.arm in plastic and c.against == study.reference
-        ]  # fmt: skip
+            if c.task in paper.BEATS_BASELINES:
+                out.append(_beside_baseline(study, c, held, scores["env_steps"]))
+        elif c.arm in plastic and c.task in paper.FITNESS and c.task not in paper.TIES:
+            if controls[c.against]:
+                out.append(_better(study, "plasticity", c, held))
+            elif neat:
+                out.append(_better(study, "higher", c, held))
+    for task in (t for t in study.tasks if neat and t in paper.FITNESS and t not in paper.TIES):
+        family = [c for c in comparisons[BEST] if c.task == task and c.arm in plastic and c.against == study.reference]
         adjusted = stats.holm([c.variance.p if c.variance else None for c in family])
         out += [_tighter(study, c, p) for c, p in zip(family, adjusted, strict=True)]
     out += _ablation(study, plastic, scores, seed) + _inheritance(study, scores) + _ceiling(study, scores)
@@ -133,8 +134,26 @@ def _verdicts(
     return sorted(out, key=lambda v: (order.index(v.claim), study.tasks.index(v.task)))
 
 
+def _is_neat(study: Study) -> bool:
+    """Whether the reference is NEAT: evolution without plasticity."""
+    run = next((r.run for r in study.rows if r.arm == study.reference), None)
+    config = study.config(run) if run is not None else None
+    return isinstance(config, Config) and config.plasticity.rule == "none"
+
+
+def _beside_baseline(
+    study: Study, c: Comparison, held: Comparison, steps: dict[tuple[str, str], np.ndarray]
+) -> Verdict:
+    verdict = _better(study, "baselines", c, held)
+    two = [float(steps[c.task, a].mean()) for a in (c.arm, c.against)]
+    told = f" Budgets: {two[0] / 1e6:.3g} and {two[1] / 1e6:.3g} million steps"
+    if max(two) > ALIKE * min(two):
+        return verdict._replace(verdict=INCONCLUSIVE, words=f"{verdict.words}{told}, not the same.")
+    return verdict._replace(words=f"{verdict.words}{told}.")
+
+
 def judge(c: Comparison) -> str:
-    """Whether the arm is better: significantly; or surely not by a medium effect; or too few runs to tell."""
+    """Whether the arm is better: significantly; or surely not by a large effect; or too few runs to tell."""
     if c.p_holm is None or c.a12 is None or min(c.n, c.n_against) < FEWEST:
         return INCONCLUSIVE
     if c.p_holm < ALPHA:
@@ -189,9 +208,7 @@ def _ablation(
         return []
     pairs = [(a, "neat-wo") for a in names if a in plastic]
     out = []
-    for task in study.tasks:
-        if task == "cartpole":
-            continue
+    for task in (t for t in study.tasks if t in paper.FITNESS and t not in paper.TIES):
         found = [
             stats.compare(task, {a: scores[m].get((task, a), ()) for a in names}, pairs, seed) for m in (BEST, HELD_OUT)
         ]
@@ -200,26 +217,27 @@ def _ablation(
 
 
 def _inheritance(study: Study, scores: dict[str, dict[tuple[str, str], np.ndarray]]) -> list[Verdict]:
-    """X-lamarckian against X-darwinian: the claim is that there is no difference."""
+    """X-lamarckian against X-darwinian, two-sided, held out: the claim is that there is no difference."""
+    names = [a.name for a in study.arms if not a.control_of]
+    pairs = [(a, a.replace("-lamarckian", "-darwinian")) for a in names if a.endswith("-lamarckian")]
+    pairs = [p for p in pairs if p[1] in names]
     out = []
-    for arm in study.arms:
-        other = arm.name.replace("-lamarckian", "-darwinian")
-        if arm.control_of or other == arm.name or other not in [a.name for a in study.arms]:
-            continue
-        for task in study.tasks:
-            x, y = (scores[HELD_OUT].get((task, a), np.empty(0)) for a in (arm.name, other))
-            p, effect = stats.rank_sum(x, y, "two-sided"), stats.a12(x, y)
+    for task in study.tasks:
+        samples = [tuple(scores[HELD_OUT].get((task, a), np.empty(0)) for a in p) for p in pairs]
+        adjusted = stats.holm([stats.rank_sum(x, y, "two-sided") for x, y in samples])
+        for (arm, other), (x, y), p in zip(pairs, samples, adjusted, strict=True):
+            effect = stats.a12(x, y)
             if p is None or effect is None or effect.low is None or effect.high is None:
                 continue
             alike = effect.low > 1.0 - WORTH and effect.high < WORTH
             verdict = NOT_REPRODUCED if p < ALPHA else REPRODUCED if alike else INCONCLUSIVE
             verdict = INCONCLUSIVE if min(len(x), len(y)) < FEWEST else verdict
             words = (
-                f"{arm.label} against {_label(study, other)}, held out: {x.mean():.1f} and {y.mean():.1f}, "
-                f"A12 {effect.estimate:.2f} ({effect.low:.2f} to {effect.high:.2f}), two-sided p {show_p(p)} "
-                f"({len(x)} and {len(y)} runs)."
+                f"{_label(study, arm)} against {_label(study, other)}, held out: {x.mean():.1f} and {y.mean():.1f}, "
+                f"A12 {effect.estimate:.2f} ({effect.low:.2f} to {effect.high:.2f}), two-sided p {show_p(p)} after "
+                f"Holm ({len(x)} and {len(y)} runs)."
             )
-            out.append(Verdict("inheritance", task, arm.name, verdict, words))
+            out.append(Verdict("inheritance", task, arm, verdict, words))
     return out
 
 
@@ -246,10 +264,16 @@ def _normalised(study: Study, scores: dict[tuple[str, str], np.ndarray], arm: st
     return out
 
 
+def common_tasks(study: Study, scores: dict[tuple[str, str], np.ndarray]) -> list[str]:
+    """The tasks on which every arm has a finished run: another set of tasks would be another quantity."""
+    return [t for t in study.tasks if all((t, a.name) in scores for a in study.arms)]
+
+
 def _aggregates(study: Study, scores: dict[tuple[str, str], np.ndarray], seed: int) -> dict[str, Interval]:
     out = {}
     for arm in study.arms:
-        by_task = _normalised(study, scores, arm.name)
+        every = _normalised(study, scores, arm.name)
+        by_task = {t: every[t] for t in common_tasks(study, scores) if t in every}
         found = stats.aggregate(by_task, seed) if by_task else None
         if found is not None:
             out[arm.name] = found
@@ -261,11 +285,15 @@ def _improvement(
 ) -> dict[tuple[str, str], Interval]:
     out = {}
     for arm, against in pairs:
-        both = [t for t in study.tasks if (t, arm) in scores and (t, against) in scores]
-        found = stats.probability_of_improvement(
-            {t: scores[t, arm] for t in both}, {t: scores[t, against] for t in both}, seed
+        both = common_tasks(study, scores)
+        found = (
+            stats.probability_of_improvement(
+                {t: scores[t, arm] for t in both}, {t: scores[t, against] for t in both}, seed
+            )
+            if both
+            else None
         )
-        if both and found is not None:
+        if found is not None:
             out[arm, against] = found
     return out
 

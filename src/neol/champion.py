@@ -33,6 +33,7 @@ class Champion(NamedTuple):
     json: str
     summary: dict[str, Any]
     seconds: float
+    cpu_seconds: float
 
 
 def choose_champion(
@@ -45,7 +46,7 @@ def choose_champion(
     normal: Normalization = IDENTITY,
 ) -> Champion:
     """Two rounds of selection on fresh episodes, then the held-out return."""
-    started = time.monotonic()
+    started, cpu = time.monotonic(), time.process_time()
     steps = 0
 
     def play(chosen: Genomes, purpose: int, part: int, episodes: int, plastic: Plasticity = plastic) -> np.ndarray:
@@ -88,7 +89,7 @@ def choose_champion(
         "best_by_fitness_return_ci95": list(mean_interval(held_out[1])),
         "selection_env_steps": selection_steps,
     }
-    return Champion(netjson.dump(document), summary, time.monotonic() - started)
+    return Champion(netjson.dump(document), summary, time.monotonic() - started, time.process_time() - cpu)
 
 
 def _known(result: RolloutResult) -> np.ndarray:

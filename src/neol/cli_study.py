@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from neol.config import check_value
 from neol.errors import NeolError
 
 EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 1, 130
@@ -65,7 +66,6 @@ def _run(args: argparse.Namespace) -> int:
         plan = dataclasses.replace(plan, seeds=read_seeds(_numbers(args.seeds)))
     out = args.out or Path("runs") / f"study-{args.file.stem}"
     chosen = choose_cells(plan, args.scale, args.tasks, args.arms)
-    again = ["neol", "study", "run", str(args.file), "--out", str(out)]
     try:
         stands = run_study(
             plan, out, chosen, scale=args.scale, jobs=args.jobs, executor=args.executor, ray_address=args.ray_address,
@@ -77,7 +77,7 @@ def _run(args: argparse.Namespace) -> int:
     where = shlex.quote(str(out))
     print(f"{plan.title}: {stands.done} runs done, {stands.failed} failed. Read it with: neol report {where}")
     if stands.failed:
-        print(f"  Why: neol study status {where}; again: {shlex.join(again)} ... --retry-failed")
+        print(f"  Why: neol study status {where}. To try them again: the same command with --retry-failed.")
     return EXIT_FAILED_RUNS if stands.failed else 0
 
 
@@ -108,9 +108,10 @@ def _status(args: argparse.Namespace) -> int:
         print(json.dumps({"title": study.title, "runs": runs_by_state, "cells": cells, "failures": failures}, indent=1))
         return 0
     print(f"{study.title}: " + ", ".join(f"{runs[c]} {c}" for c in columns) + f" of {len(state)} runs")
-    print(f"{'task':<16}{'arm':<26}" + "".join(f"{c:>9}" for c in columns))
+    wide, narrow = (max([len(k[i]) for k in counts] + [8]) + 2 for i in (0, 1))
+    print(f"{'task':<{wide}}{'arm':<{narrow}}" + "".join(f"{c:>9}" for c in columns))
     for (task, arm), n in counts.items():
-        print(f"{task:<16}{arm:<26}" + "".join(f"{n[c]:>9}" for c in columns))
+        print(f"{task:<{wide}}{arm:<{narrow}}" + "".join(f"{n[c]:>9}" for c in columns))
     for key, why in study.failures():
         print(f"{key} failed: {why}")
     return 0
@@ -139,6 +140,7 @@ def report_command(args: argparse.Namespace) -> int:
     from neol.report import make_report
     from neol.study import Study
 
+    check_value("seed", args.seed)
     page = make_report(Study(args.study), args.out or args.study / "report", args.seed, args.regret)
     if not args.quiet:
         print((page.parent / "verdicts.txt").read_text(encoding="utf-8"), end="")

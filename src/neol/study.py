@@ -24,7 +24,7 @@ METRICS = {
     "gap": "winner's-curse gap (final best fitness minus held-out return)",
     "env_steps": "environment steps",
     "parameters": "parameters of the champion",
-    "seconds_per_million": "seconds of one core per million environment steps",
+    "seconds_per_million": "processor seconds per million environment steps",
 }
 
 
@@ -57,6 +57,7 @@ class Row(NamedTuple):
     parameters: int | None  # numbers that the champion acts with
     wall_seconds: float | None
     steps_per_second: float | None
+    cpu_seconds: float | None
 
     @property
     def gap(self) -> float | None:
@@ -66,15 +67,16 @@ class Row(NamedTuple):
 
     @property
     def seconds_per_million(self) -> float | None:
-        """Wall seconds per million steps; runs of a study have one core each."""
-        return self.wall_seconds * 1e6 / self.env_steps if self.wall_seconds and self.env_steps else None
+        """Processor seconds per million steps, the champion's choice included; where unknown, by the clock."""
+        seconds = self.cpu_seconds or self.wall_seconds  # a study's runs have one core each
+        return seconds * 1e6 / self.env_steps if seconds and self.env_steps else None
 
 
 _ROWS = """
 SELECT c.task, c.arm, c.point, c.seed, r.run, r.key, r.status, r.generations, r.env_steps, r.best_return,
        e.mean AS held_out, e.low AS held_out_low, e.high AS held_out_high, w.mean AS without_plasticity,
        f.mean AS fittest_held_out,
-       r.champion_nodes, r.champion_connections, r.parameters, k.wall_seconds, k.steps_per_second
+       r.champion_nodes, r.champion_connections, r.parameters, k.wall_seconds, k.steps_per_second, k.cpu_seconds
 FROM cells c JOIN runs r USING (run)
 LEFT JOIN evaluations e ON e.run = r.run AND e.who = 'champion'
 LEFT JOIN evaluations w ON w.run = r.run AND w.who = 'champion without plasticity'
@@ -115,7 +117,7 @@ class Study:
     @cached_property
     def tasks(self) -> list[str]:
         with self.database.reading() as db:
-            order = [r[0] for r in db.execute("SELECT task FROM runs GROUP BY task ORDER BY min(run)")]
+            order = [r[0] for r in db.execute("SELECT task FROM cells GROUP BY task ORDER BY min(run), task")]
         return order
 
     @property
@@ -154,7 +156,10 @@ class Study:
             if r.best_return is not None:
                 places = found.setdefault((r.task, r.arm), {})
                 places.setdefault(json.dumps(r.point), []).append(r.best_return)
-        means = {k: {p: float(np.mean(v)) for p, v in places.items()} for k, places in found.items()}
+        most = {k: max(map(len, places.values())) for k, places in found.items()}  # one lucky seed is no best place
+        means = {
+            k: {p: float(np.mean(v)) for p, v in places.items() if len(v) == most[k]} for k, places in found.items()
+        }
         best = {k: max(places, key=places.__getitem__) for k, places in means.items()}
         owner = {a.name: a.control_of or a.name for a in self.arms}
         return {(t, a): json.loads(best.get((t, owner[a]), best[t, a])) for t, a in best}

@@ -197,7 +197,10 @@ def _arm(name: str, table: dict[str, Any], preset: Any, control: bool, tasks: Se
     if algorithm != NEOL:
         _known(where, rest, _OF_BASELINES, "key")
     with_control = _flag(table.get("control", control), f"{where}: control") and algorithm == NEOL
-    return Arm(name, str(table.get("label", name)), own, with_control, algorithm, only, _settings(rest, where))
+    label = str(table.get("label", name))
+    if not label.strip() or label.startswith("_"):
+        raise NeolError(f"{where}: label = {label!r} is not allowed; it must not be empty or begin with '_'.")
+    return Arm(name, label, own, with_control, algorithm, only, _settings(rest, where))
 
 
 def _task_tables(
@@ -207,6 +210,8 @@ def _task_tables(
     of_task, of_task_arm = {}, {}
     for task, table in tables.items():
         where = f"{source}: [task.{task}]"
+        if not isinstance(table, dict):
+            raise NeolError(f"{where} must be a table of settings.")
         inner = _table(table, "arm", where, {})
         _known(f"{where} arm", inner, [a.name for a in arms], "arm")
         of_task[task] = _settings({k: v for k, v in table.items() if k != "arm"}, where)
@@ -333,7 +338,9 @@ def differences(a: AnyConfig, b: AnyConfig) -> dict[str, tuple[Any, Any]]:
         names = [c.algorithm if isinstance(c, BaselineConfig) else NEOL for c in (a, b)]
         return {} if a == b else {"algorithm": (names[0], names[1])}
     x, y = a.flat(), b.flat()
-    idle = {k for c in (a, b) for k in _idle(c)} - {"rule", "lr"}
+    idle = {k for c in (a, b) for k in _idle(c)} - {"lr"}
+    if "none" in (a.plasticity.rule, b.plasticity.rule):
+        idle -= {"rule"}
     return {k: (x[k], y[k]) for k in x if x[k] != y[k] and k not in _NOT_IN_ARMS and k not in idle}
 
 

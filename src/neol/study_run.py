@@ -175,12 +175,8 @@ def _schedule(database: Database, out: Path, keys: Sequence[str], queue: list[Jo
                 queue.insert(0, job)
                 continue
             finished += job.cost
-            with database.writing() as db:
-                if outcome == study_worker.DONE:
-                    record_result(db, job.run, job.folder)
-                else:
-                    record_failure(db, job.run, reason)
-            if outcome != study_worker.DONE:
+            reason = _record(database, job, outcome, reason)
+            if reason:
                 show.say(f"{job.key} failed: {reason}")
         if elsewhere:
             finished += _look_again(database, queue, elsewhere)
@@ -189,6 +185,20 @@ def _schedule(database: Database, out: Path, keys: Sequence[str], queue: list[Jo
         done = (ahead - begun) / (left - begun) if left > begun else 1.0
         names = ", ".join(j.config.flat()["task"] for j in running.values())
         show.update(f"{ready} of {total} runs done; running: {names or 'elsewhere'}", min(max(done, 0.0), 1.0))
+
+
+def _record(database: Database, job: Job, outcome: str, reason: str) -> str:
+    """Write down how a run ended; why it failed, or ''."""
+    if outcome == study_worker.DONE:
+        try:
+            with database.writing() as db:
+                record_result(db, job.run, job.folder)
+            return ""
+        except (NeolError, KeyError, TypeError) as e:  # its folder is damaged: the other runs go on
+            reason = str(e) if isinstance(e, NeolError) else f"'{job.folder}' is damaged: {e!r}."
+    with database.writing() as db:
+        record_failure(db, job.run, reason)
+    return reason
 
 
 def _look_again(database: Database, queue: list[Job], elsewhere: dict[int, tuple[Job, float]]) -> float:

@@ -33,7 +33,7 @@ import numpy as np
 from neol import store
 from neol.errors import NeolError
 from neol.files import replacing
-from neol.study_file import CONTROL, Cell, Plan
+from neol.study_file import CONTROL, HOW, Cell, Plan, parse_config
 
 DATABASE, RUNS = "study.sqlite", "runs"
 SCHEMA = 2
@@ -65,7 +65,7 @@ CREATE TABLE failures (run INTEGER REFERENCES runs, attempt INTEGER, reason TEXT
 CREATE TABLE versions (run INTEGER REFERENCES runs, name TEXT, version TEXT NOT NULL, PRIMARY KEY (run, name))
     WITHOUT ROWID;
 CREATE TABLE clock (run INTEGER PRIMARY KEY REFERENCES runs, finished TEXT, host TEXT, cores INTEGER, wall_seconds REAL,
-    steps_per_second REAL);
+    steps_per_second REAL, cpu_seconds REAL);
 CREATE TABLE timing (run INTEGER REFERENCES runs, generation INTEGER, wall_seconds REAL NOT NULL,
     PRIMARY KEY (run, generation)) WITHOUT ROWID;
 """
@@ -134,6 +134,7 @@ def _faults(path: Path) -> Iterator[None]:
 
 def plan_cells(db: sqlite3.Connection, plan: Plan, cells: Sequence[Cell], scale: float) -> None:
     """Write down what is to be run; what is there already stays."""
+    _same_study(db, plan, cells)
     facts = {"title": plan.title, "plan": plan.text, "reference": plan.reference}
     for name, value in facts.items():
         db.execute("INSERT INTO study VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", (name, value))
@@ -155,13 +156,31 @@ def plan_cells(db: sqlite3.Connection, plan: Plan, cells: Sequence[Cell], scale:
                 db.execute("INSERT INTO runs (key, task, seed, config, status) VALUES (?, ?, ?, ?, ?)", new).lastrowid,
             )
         row = (c.task, c.arm, json.dumps(c.point), c.seed)
-        other = db.execute("SELECT run FROM cells WHERE (task, arm, point, seed) = (?, ?, ?, ?)", row).fetchone()
-        if other and other[0] != run[0]:
-            raise NeolError(
-                f"arm '{c.arm}' on {c.task}, seed {c.seed}, has other settings than when this study was started; "
-                "give another --out."
-            )
         db.execute("INSERT OR IGNORE INTO cells VALUES (?, ?, ?, ?, ?)", (*row, run[0]))
+
+
+def _same_study(db: sqlite3.Connection, plan: Plan, cells: Sequence[Cell]) -> None:
+    """Refuse another study's cells, and the same arm with other settings, whatever the seed."""
+    title = db.execute("SELECT value FROM study WHERE name = 'title'").fetchone()
+    if title and title[0] != plan.title:
+        raise NeolError(f"this folder holds another study, '{title[0]}'; give another --out.")
+    found = db.execute("SELECT c.task, c.arm, c.point, config FROM cells c JOIN runs USING (run) GROUP BY 1, 2, 3")
+    known = {tuple(r)[:3]: r["config"] for r in found}
+    axes = {tuple(json.loads(point)) for _, _, point in known}
+    for c in cells:
+        if axes and tuple(c.point) not in axes:
+            raise NeolError("the grid has other fields than when this study was started; give another --out.")
+        before = known.get((c.task, c.arm, json.dumps(c.point)))
+        if before is None:
+            continue
+        old, new = (x.flat() for x in (parse_config(before, DATABASE), c.config))
+        changed = [k for k in new if k not in ("seed", *HOW) and new[k] != old.get(k)]
+        if changed:
+            name = changed[0]
+            raise NeolError(
+                f"arm '{c.arm}' on {c.task} has other settings than when this study was started ({name} = {new[name]}, "
+                f"was {old.get(name)}); give another --out."
+            )
 
 
 def _arm_order(plan: Plan) -> list[str]:
@@ -174,6 +193,7 @@ def record_result(db: sqlite3.Connection, run: int, folder: Path) -> None:
         return
     summary, history = store.read_json(folder / store.SUMMARY), store.read_table(folder / store.HISTORY)
     n = len(history["generation"])
+    best = [v for v in _finite(history["best_return"]) if v is not None]
     columns = [_finite(history[c]) if c in history else [None] * n for c in HISTORY]  # a baseline has no species
     rows = [(run, *r) for r in zip(*columns, strict=True)]
     marks = ", ".join("?" * (len(HISTORY) + 1))
@@ -187,14 +207,15 @@ def record_result(db: sqlite3.Connection, run: int, folder: Path) -> None:
         db.execute("INSERT OR REPLACE INTO champions VALUES (?, ?)", (run, text))
     db.executemany("INSERT OR REPLACE INTO versions VALUES (?, ?, ?)", [(run, *v) for v in summary["versions"].items()])
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    clock = (run, when, platform.node(), os.cpu_count(), summary["wall_seconds"], summary["steps_per_second"])
-    db.execute("INSERT OR REPLACE INTO clock VALUES (?, ?, ?, ?, ?, ?)", clock)
+    took = (summary["wall_seconds"], summary["steps_per_second"], summary.get("cpu_seconds"))
+    clock = (run, when, platform.node(), os.cpu_count(), *took)
+    db.execute("INSERT OR REPLACE INTO clock VALUES (?, ?, ?, ?, ?, ?, ?)", clock)
     db.execute(
         "UPDATE runs SET status = ?, ended = ?, generations = ?, env_steps = ?, best_fitness = ?, best_return = ?, "
         "held_out = ?, champion_nodes = ?, champion_connections = ?, parameters = ? WHERE run = ?",
         (
             DONE, summary["status"], summary["generations"], summary["env_steps"], summary["best_fitness"],
-            _finite(history["best_return"])[-1], summary["champion_return_mean"], summary["champion_nodes"],
+            best[-1] if best else None, summary["champion_return_mean"], summary["champion_nodes"],
             summary["champion_connections"], _parameters(summary), run,
         ),
     )  # fmt: skip
@@ -235,6 +256,10 @@ def forget_failures(db: sqlite3.Connection) -> None:
 
 def trimmed_copy(database: Database, target: Path) -> None:
     """A copy without the champions that no report shows: all but each cell's best, over its seeds."""
+    if target.exists() and target.samefile(database.path):
+        raise NeolError(f"'{target}' is the study's own database; give another file.")
+    if not target.absolute().parent.is_dir():
+        raise NeolError(f"cannot write '{target}': there is no folder '{target.absolute().parent}'.")
     with database.reading() as db, replacing(target) as part:
         part.unlink(missing_ok=True)
         with closing(sqlite3.connect(part, isolation_level=None)) as copy:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from neol import paper, stats
-from neol.analysis import BEST, Analysis
+from neol.analysis import BEST, Analysis, common_tasks
 from neol.stats import Comparison, Interval, Summary
 from neol.study import METRICS, Study
 from neol.study_file import differences
@@ -47,7 +47,7 @@ def results_table(analysis: Analysis) -> Table:
     columns = [
         "task", "arm", "runs", "held-out return, mean ± SD", "held out, median", "held out, IQM (95 %)",
         "final best fitness, mean ± SD", "best, IQM (95 %)", "winner's-curse gap", "million steps", "parameters",
-        "core seconds per million steps", "paper: mean ± SD",
+        "CPU seconds per million steps", "paper: mean ± SD",
     ]  # fmt: skip
     rows = []
     for x in analysis.lines:
@@ -55,7 +55,7 @@ def results_table(analysis: Analysis) -> Table:
         rows.append([
             (x.task, x.task), (x.label, x.label), (str(x.held_out.n), x.held_out.n), _spread(x.held_out),
             _number(x.held_out.median), _interval(x.held_out.iqm), _spread(x.best), _interval(x.best.iqm),
-            _number(x.gap.mean), _number(x.env_steps / 1e6 if x.env_steps else None, 2), _number(x.parameters, 0),
+            _number(x.gap.mean), _number(x.env_steps / 1e6 if x.env_steps else None, 3), _number(x.parameters, 0),
             _number(x.seconds, 0), reported,
         ])  # fmt: skip
     return Table("results", "What every arm came to", columns, rows)
@@ -96,14 +96,16 @@ def aggregates_table(study: Study, analysis: Analysis) -> Table:
         two = [analysis.improvement[m].get(pair) for m in ("held_out", BEST)]
         against = f"P(better than {label[pair[1]]})"
         rows.append([(label[pair[0]], label[pair[0]]), (against, against), *(_interval(i, 2) for i in two)])
-    return Table("aggregates", "Over all tasks", columns, rows)
+    tasks = common_tasks(study, study.scores(BEST))
+    return Table("aggregates", f"Over the tasks that all arms have: {', '.join(tasks)}", columns, rows)
 
 
 def differences_table(study: Study) -> Table:
     """The settings in which each arm differs from the one that it is compared with."""
     first: dict[tuple[str, str], int] = {}
-    for r in study.rows:
-        first.setdefault((r.task, r.arm), r.run)
+    for r in study.rows:  # of a grid, at the places that are compared
+        if r.point == study.best_points.get((r.task, r.arm), r.point):
+            first.setdefault((r.task, r.arm), r.run)
     pairs = [(a.name, a.control_of or study.reference) for a in study.arms]
     label = {a.name: a.label for a in study.arms}
     rows = []
@@ -182,19 +184,19 @@ def _latex_fitness(study: Study, analysis: Analysis, arms: Sequence[Any]) -> lis
     return [*out, r"\bottomrule", r"\end{tabular}"]
 
 
-def _mean_sd(line: Any, of: str) -> tuple[float, float] | None:
+def _mean_sd(line: Any, of: str) -> tuple[float, float | None] | None:
     if line is None or getattr(line, of) is None:
         return None
     if of == "paper":
         return line.paper
     s: Summary = getattr(line, of)
-    return None if s.mean is None else (s.mean, s.sd or 0.0)
+    return None if s.mean is None else (s.mean, s.sd)
 
 
-def _tex_pair(pair: tuple[float, float] | None, best: bool) -> str:
+def _tex_pair(pair: tuple[float, float | None] | None, best: bool) -> str:
     if pair is None:
         return "--"
-    text = rf"{pair[0]:.2f} \pm {pair[1]:.2f}"
+    text = f"{pair[0]:.2f}" if pair[1] is None else rf"{pair[0]:.2f} \pm {pair[1]:.2f}"
     return rf"$\mathbf{{{text}}}$" if best else f"${text}$"
 
 

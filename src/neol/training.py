@@ -39,7 +39,7 @@ HISTORY_COLUMNS = (
     "mean_weight_change",
 )  # fmt: skip
 _WHOLE = ("generation", "env_steps", "species", "best_nodes", "best_connections")
-TIMING_COLUMNS = ("generation", "wall_seconds", "rollout_seconds", "outer_seconds", "steps_per_second")
+TIMING_COLUMNS = ("generation", "wall_seconds", "rollout_seconds", "outer_seconds", "steps_per_second", "cpu_seconds")
 SAVE_COST = 20.0  # a checkpoint is written once the work since the last is worth this many times its cost
 
 
@@ -81,7 +81,7 @@ class Trainer:
 
     def generation(self) -> Generation:
         """Evaluate the population, record it, and make the next one."""
-        started = time.monotonic()
+        started, cpu = time.monotonic(), time.process_time()
         genomes = self.outer.ask()
         phenotypes = self.compile(genomes)
         rollout, run = self.config.rollout, self.config.run
@@ -102,9 +102,10 @@ class Trainer:
             adapted = gene_weights(genomes, phenotypes, result.weight) if lamarckian else None
             self.outer.tell(fitness, adapted)
             spent = time.monotonic() - started
-            wall = spent + (self.timing[-1][1] if self.timing else 0.0)
+            last = self.timing[-1] if self.timing else [0.0] * len(TIMING_COLUMNS)
+            wall, used = last[1] + spent, last[5] + time.process_time() - cpu  # cpu: of this process, with its threads
             rate = result.env_steps / rollout_seconds
-            self.timing.append([done.row["generation"], wall, rollout_seconds, spent - rollout_seconds, rate])
+            self.timing.append([done.row["generation"], wall, rollout_seconds, spent - rollout_seconds, rate, used])
         return done
 
     @property
@@ -188,7 +189,9 @@ class Trainer:
         archive = Genomes(**part("archive"))
         self.finalists = Genomes(**part("finalists"))
         self.seen = Moments(**part("seen"))
-        self.history, self.timing = arrays["history"].tolist(), arrays["timing"].tolist()
+        self.history = arrays["history"].tolist()
+        columns = len(TIMING_COLUMNS)  # older checkpoints have no cpu_seconds
+        self.timing = [[*t, 0.0][:columns] for t in arrays["timing"].tolist()]
         self.archive = [take(archive, [i]) for i in range(len(archive.n_nodes))]
         self.write_tables()
 
@@ -318,6 +321,7 @@ def _finish(trainer: Trainer, champion: Champion, status: str) -> Run:
         "env_steps": trainer.env_steps,
         "wall_seconds": wall,
         "steps_per_second": trainer.env_steps / sum(row[2] + row[3] for row in trainer.timing),
+        "cpu_seconds": trainer.timing[-1][5] + champion.cpu_seconds,
         "best_fitness": trainer.best_fitness,
         **champion.summary,
         "engine": trainer.config.rollout.engine,
