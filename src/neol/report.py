@@ -18,7 +18,7 @@ from neol.files import write_atomic
 from neol.network import PlasticNetwork
 from neol.plots import draw_network
 from neol.report_page import Figure, figures_html, markdown_html, page, picture_html, table_html
-from neol.study import METRICS, Row, Study, to_csv
+from neol.study import Row, Study, to_csv
 from neol.study_plots import Curve, Look, draw_boxes, draw_convergence, draw_heatmap, draw_lifetime, looks
 
 PAGE, FIGURES = "index.html", "figures"
@@ -47,7 +47,7 @@ def make_report(study: Study, out: Path, seed: int = 0, regret: Sequence[Path] =
             _verdicts_html(study, analysis) + _reading(grid),
         ),
         ("results", "Results", _budgets(study) + table_html(tables["results"])),
-        ("convergence", "Convergence", "" if grid else figures_html(_convergence(study, out / FIGURES))),
+        ("convergence", "Convergence", "" if grid else _bands() + figures_html(_convergence(study, out / FIGURES))),
         ("distributions", "Distributions over runs", "" if grid else figures_html(_boxes(study, out / FIGURES))),
         ("heatmaps", "Over the grid", _grid_html(study, out / FIGURES) if grid else ""),
         ("tests", "Tests", "".join(table_html(tables[m]) for m in (HELD_OUT, BEST)) + _tests_note()),
@@ -142,6 +142,12 @@ def _tests_note() -> str:
         "bootstrap, 10,000 resamples. With 3 runs a side its intervals cover about 75 %, not 95 %, and no rank-sum "
         "test can reach p < 0.05 after Holm. Runs of the same seed start from the same population; the tests do not "
         "use that."
+    )
+
+
+def _bands() -> str:
+    return _muted(
+        "Lines: means over runs. Bands: 95 % intervals of the mean, or the range where there are fewer than 5 runs."
     )
 
 
@@ -258,7 +264,7 @@ def _boxes(study: Study, folder: Path) -> list[Figure]:
             path = folder / f"boxes-{_file(task)}-{metric.replace('_', '-')}"
             reported = paper.FITNESS.get(task, {}) if metric == BEST else {}
             mark = {a.label: reported[a.name][0] for a in study.arms if a.name in reported}
-            draw_boxes(path, samples, METRICS[metric], mark)
+            draw_boxes(path, samples, _SHORT[metric], mark)
             medians = "; ".join(f"{look.label} {np.median(v):.0f}" for look, v in samples)
             figures.append(Figure(f"{task}, {_SHORT[metric]}", f"Boxes per arm. Medians: {medians}.", _read(path)))
     return figures

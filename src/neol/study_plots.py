@@ -23,6 +23,7 @@ PALETTE = ("#888888", "#E69F00", "#0072B2", "#009E73", "#D55E00", "#CC79A7", "#5
 GRID, EDGE = "#E6E6E6", "#999999"
 FONT = 8.0
 POINTS = 120  # along the x axis of a convergence plot
+FEW = 5  # runs, below which an interval would say more about their number than about them
 MOST_MOVED = 8  # weights that a lifetime names
 
 
@@ -76,7 +77,7 @@ class Curve(NamedTuple):
 
 
 def draw_convergence(path: Path, curves: Sequence[Curve], xlabel: str, ylabel: str) -> None:
-    """The mean over runs with its 95 % interval; a run that has ended counts with its last value."""
+    """The mean over runs with its 95 % interval, or the range of a FEW; a run that has ended keeps its last value."""
     from matplotlib.ticker import EngFormatter
 
     last = max(float(x[-1]) for c in curves for x in c.xs)
@@ -86,9 +87,10 @@ def draw_convergence(path: Path, curves: Sequence[Curve], xlabel: str, ylabel: s
         axes = figure.subplots()
         for c in curves:
             rows = np.array([np.interp(grid, x, y) for x, y in zip(c.xs, c.ys, strict=True)])
-            mean, half = rows.mean(axis=0), _half_width(rows)
+            mean = rows.mean(axis=0)
+            low, high = (rows.min(axis=0), rows.max(axis=0)) if len(rows) < FEW else _interval(rows)
             dashes: Any = (0, (4, 2)) if c.look.dashed else "-"
-            axes.fill_between(grid, mean - half, mean + half, color=c.look.colour, alpha=0.13, lw=0)
+            axes.fill_between(grid, low, high, color=c.look.colour, alpha=0.13, lw=0)
             axes.plot(grid, mean, color=c.look.colour, ls=dashes, lw=1.4, label=c.look.label)
         _dress(axes)
         axes.set_xlabel(xlabel, size=FONT)
@@ -99,14 +101,13 @@ def draw_convergence(path: Path, curves: Sequence[Curve], xlabel: str, ylabel: s
         figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=FONT, handlelength=2.6)
 
 
-def _half_width(rows: np.ndarray) -> np.ndarray:
-    """Half of Student's 95 % interval of the mean over runs f8 (n, points) -> (points,)."""
+def _interval(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Student's 95 % interval of the mean over runs f8 (n, points) -> low, high (points,)."""
     from scipy.special import stdtrit
 
-    n = len(rows)
-    if n < 2:
-        return np.zeros(rows.shape[1])
-    return float(stdtrit(n - 1, (1.0 + LEVEL) / 2.0)) * rows.std(axis=0, ddof=1) / math.sqrt(n)
+    n, mean = len(rows), rows.mean(axis=0)
+    half = float(stdtrit(n - 1, (1.0 + LEVEL) / 2.0)) * rows.std(axis=0, ddof=1) / math.sqrt(n)
+    return mean - half, mean + half
 
 
 def draw_boxes(path: Path, samples: Sequence[tuple[Look, np.ndarray]], xlabel: str, mark: Mapping[str, float]) -> None:
@@ -129,7 +130,7 @@ def draw_boxes(path: Path, samples: Sequence[tuple[Look, np.ndarray]], xlabel: s
                 axes.scatter([mark[look.label]], [y], marker="D", s=22, facecolors="none", edgecolors=MUTED, zorder=4)
         axes.set_yticks(range(len(samples)), [look.label for look, _ in samples][::-1])
         _dress(axes, "x")
-        axes.set_xlabel(xlabel + (" (diamond: the paper's mean)" if mark else ""), size=FONT)
+        axes.set_xlabel(xlabel + ("; diamond: the paper's mean" if mark else ""), size=FONT)
         axes.set_ylim(-0.6, len(samples) - 0.4)
 
 
