@@ -321,6 +321,7 @@ FACTS = {
     # N = 1 episode (paper); lamarckian (paper's default); neat-python's sharing and distance; no self-adaptation
     "episodes": 1, "inheritance": "lamarckian", "sharing": "normalized", "compatibility_normalizer": "larger",
     "step_size_adaptation": 0.0, "crossover_prob": 1.0, "feed_forward": True, "fitness_offset": 0.0,
+    "disabled_inherit_prob": 0.75,
 }  # fmt: skip
 
 

@@ -332,6 +332,15 @@ def test_a_gene_disabled_in_one_parent_is_inherited_or_else_disabled_with_75_per
     assert abs(disabled_rate_of_neat_python(first, second) - rate) < 0.01
 
 
+@pytest.mark.parametrize(("first", "second", "rate"), [(True, False, 0.5), (False, True, 0.5), (False, False, 1.0)])
+def test_without_that_rule_a_flag_comes_from_either_parent(first, second, rate):
+    """So that crossover alone does not drive a flag to fixation: p' = p^2 + 2 p (1 - p) / 2 = p."""
+    line = Line(still(pop_size=4), 20, 1)
+    line.genomes.enabled[0, :20], line.genomes.enabled[1, :20] = first, second
+    children = line.breed([0] * 1000, [1] * 1000, disabled_inherit_prob=0.0)
+    assert about((~children.enabled[:, :20]).sum(), 20_000, rate)
+
+
 # -- mutation of values
 
 N = 20_000  # genes per measurement

@@ -176,6 +176,8 @@ class NeatConfig:
     """Least number of genomes that a surviving species is given."""
     crossover_prob: float = field(default=1.0, metadata=_PROBABILITY)
     """Probability that a child has two parents (p_c)."""
+    disabled_inherit_prob: float = field(default=0.75, metadata=_PROBABILITY)
+    """Probability that a connection disabled in either parent is disabled in the child; else a parent's flag."""
     # -- structure
     feed_forward: bool = True
     """No cycles; false: a node reads last step's value along a backward edge."""

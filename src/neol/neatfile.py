@@ -55,7 +55,9 @@ SECTIONS: Mapping[str, Mapping[str, str | None]] = {
 }  # fmt: skip
 
 # What neat-python does without a key for it.
-_FIXED: Mapping[str, Any] = {"crossover_prob": 1.0, "sharing": "normalized", "compatibility_normalizer": "larger"}
+_FIXED: Mapping[str, Any] = {
+    "crossover_prob": 1.0, "disabled_inherit_prob": 0.75, "sharing": "normalized", "compatibility_normalizer": "larger",
+}  # fmt: skip
 
 _BOOLEANS: Mapping[str, bool] = configparser.ConfigParser.BOOLEAN_STATES
 _BOOLEAN_WORDS = {word: str(value).lower() for word, value in _BOOLEANS.items()}

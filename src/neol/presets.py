@@ -24,7 +24,7 @@ _AUTHORS_NEAT: dict[str, Any] = {
     "enabled_mutate_rate": 0.03, "compatibility_disjoint_coefficient": 1.0, "compatibility_weight_coefficient": 0.5,
     "compatibility_threshold": 3.0, "compatibility_normalizer": "larger", "max_stagnation": 20, "species_elitism": 2,
     "species_fitness_func": "max", "elitism": 10, "survival_threshold": 0.2, "min_species_size": 2,
-    "crossover_prob": 1.0, "sharing": "normalized", "inheritance": "lamarckian",
+    "crossover_prob": 1.0, "disabled_inherit_prob": 0.75, "sharing": "normalized", "inheritance": "lamarckian",
     "reward_scale": 0.001, "bcm_tau": 0.02, "weight_limit": 10.0, "preactivation_limit": 50.0,
     "output_transform": "tanh",
 }  # fmt: skip

@@ -31,7 +31,6 @@ from neol.genome import (
 from neol.innovation import Innovations, connection_innovation, ensure_capacity, split_node
 from neol.jit import kernel
 
-DISABLED_STAYS = 0.75  # Stanley 2002: a gene disabled in either parent is disabled in the child with this probability
 STEP_SIZE_RANGE = (0.01, 10.0)
 NEW_CONNS, NEW_NODES = 3, 1  # at most per child
 
@@ -45,6 +44,7 @@ class Mutation(NamedTuple):
     step_size: float
     to_true: float  # probability of drawing the flag of a disabled connection anew
     to_false: float
+    disabled: float  # probability that a connection which is disabled in either parent is disabled in the child
     activation: float
     aggregation: float
     structure: np.ndarray  # f8 (4,) add node, delete node, add connection, delete connection
@@ -72,6 +72,7 @@ def mutation(config: NeatConfig) -> Mutation:
         config.step_size_adaptation,
         config.enabled_mutate_rate + config.enabled_rate_to_true_add,
         config.enabled_mutate_rate + config.enabled_rate_to_false_add,
+        config.disabled_inherit_prob,
         config.activation_mutate_rate,
         config.aggregation_mutate_rate,
         np.array([config.node_add_prob, config.node_delete_prob, config.conn_add_prob, config.conn_delete_prob]),
@@ -116,7 +117,7 @@ def _breed(parents, children, first, second, elite, innovations, rates, init, in
         if elite[child]:
             continue
         if second[child] != first[child]:
-            cross(parents, second[child], children, child, rng)
+            cross(parents, second[child], children, child, rates.disabled, rng)
         mutate_structure(children, child, innovations, rates, init, inputs, outputs, rng)
         mutate_values(children, child, rates, init, rng)
 
@@ -139,11 +140,12 @@ def copy_genome(source, p, out, child):
 
 
 @kernel
-def cross(parents, p, g, child, rng):
+def cross(parents, p, g, child, disabled, rng):
     """Mix genes of the less fit parent p into the child, which is a copy of the fitter one.
 
     Matching genes: every value from either parent at random. Disjoint and excess genes: the fitter parent's, already
-    there. So a child's structure is its fitter parent's, and crossover can make no cycle.
+    there. So a child's structure is its fitter parent's, and crossover can make no cycle. A flag that is off in either
+    parent is off with probability `disabled`, else a parent's at random: at 0 crossover neither spreads nor mends it.
     """
     j = 0
     for i in range(g.n_conns[child]):
@@ -158,7 +160,7 @@ def cross(parents, p, g, child, rng):
             g.weight[child, i] = parents.weight[p, j]
         if seeding.uniform(rng) < 0.5:
             g.enabled[child, i] = parents.enabled[p, j]
-        if either_disabled and seeding.uniform(rng) < DISABLED_STAYS:
+        if either_disabled and seeding.uniform(rng) < disabled:
             g.enabled[child, i] = False
     j = 0
     for i in range(g.n_nodes[child]):
