@@ -190,11 +190,14 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     text = SMALL.replace("generations = 3", "generations = 100000").replace("max_steps = 60", "max_steps = 200")
     file, out = study_file(tmp_path, text), tmp_path / "s"
     process = start(file, "--out", out, "--jobs", "1", start_new_session=True)
-    deadline = time.monotonic() + 200
-    while not list(out.glob("runs/*/checkpoint.npz")) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    try:
+        deadline = time.monotonic() + 200
+        while not list(out.glob("runs/*/checkpoint.npz")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert b"Interrupted; saved. Start the same command again" in err and b"Traceback" not in err
     generations = next(out.glob("runs/*/history.csv")).read_text().count("\n") - 1

@@ -134,17 +134,18 @@ def _faults(path: Path) -> Iterator[None]:
 
 def plan_cells(db: sqlite3.Connection, plan: Plan, cells: Sequence[Cell], scale: float) -> None:
     """Write down what is to be run; what is there already stays."""
-    _same_study(db, plan, cells)
-    facts = {"title": plan.title, "plan": plan.text, "reference": plan.reference}
-    for name, value in facts.items():
-        db.execute("INSERT INTO study VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", (name, value))
     for task in dict.fromkeys(c.task for c in cells):
         before = db.execute("SELECT scale FROM scales WHERE task = ?", (task,)).fetchone()
         if before and before[0] != scale:
             raise NeolError(
                 f"scale = {scale:g} is not allowed; this study runs {task} at scale {before[0]:g}; give another --out."
             )
-        db.execute("INSERT OR IGNORE INTO scales VALUES (?, ?)", (task, scale))
+    _same_study(db, plan, cells)
+    facts = {"title": plan.title, "plan": plan.text, "reference": plan.reference}
+    for name, value in facts.items():
+        db.execute("INSERT INTO study VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", (name, value))
+    tasks = dict.fromkeys(c.task for c in cells)
+    db.executemany("INSERT OR IGNORE INTO scales VALUES (?, ?)", [(task, scale) for task in tasks])
     position = {name: i for i, name in enumerate(_arm_order(plan))}
     arms = {c.arm: (c.arm, c.label, c.control_of, position[c.arm]) for c in cells}
     db.executemany("INSERT OR REPLACE INTO arms VALUES (?, ?, ?, ?)", arms.values())
