@@ -73,7 +73,7 @@ def kill(whole: Path, folder: Path, seconds: float, seed: int) -> dict[str, Any]
     draw, kills = random.Random(seed), 0
     while kills < KILLS:
         process = subprocess.Popen(neol("study", "run", SMOKE, "--out", folder, "--quiet"), start_new_session=True)
-        time.sleep(draw.uniform(0.3, 1.7) * seconds / KILLS)
+        time.sleep(draw.uniform(0.2, 1.0) * seconds / KILLS)
         if process.poll() is not None:
             break
         os.killpg(process.pid, signal.SIGKILL)
