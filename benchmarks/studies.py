@@ -32,9 +32,12 @@ tasks = ["lunarlander"]
 seeds = 20
 control = false
 [budget]
-generations = 10
+generations = 8
 [base]
-pop_size = 60
+pop_size = 50
+champion_candidates = 3
+champion_trials = 4
+champion_episodes = 20
 [[arm]]
 name = "none"
 rule = "none"
