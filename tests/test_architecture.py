@@ -28,6 +28,7 @@ HEAVY = {
 COMMAND_LINE = (
     "__init__",
     "errors",
+    "checks",
     "config",
     "tasks",
     "spaces",

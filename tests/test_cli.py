@@ -593,6 +593,7 @@ plausible_settings = st.lists(
 @settings(max_examples=examples(100))
 @given(plausible_settings)
 @example({"fitness_offset": np.inf})
+@example({"bias_min_value": np.inf, "bias_max_value": np.inf})
 @example({"rule": "none", "weight_init_stdev": np.inf, "weight_max_value": np.inf})
 @example({"sharing": "paper", "fitness_offset": -1e300})
 def test_any_plausible_settings_train_or_are_refused_in_one_sentence(chosen: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from small_study import small_study
 
 import neol
 from neol.cli import main
@@ -19,34 +20,7 @@ from neol.network import PlasticNetwork
 CHROMIUM = next(
     (p for n in ("chromium", "chromium-browser", "google-chrome", "chrome") if (p := shutil.which(n))), None
 )
-STUDY = """
-[study]
-title = "A <small> study & its report"
-tasks = ["cartpole", "lunarlander"]
-seeds = 3
-reference = "neat"
-[budget]
-generations = 2
-[base]
-pop_size = 10
-elitism = 1
-max_steps = 60
-champion_candidates = 2
-champion_trials = 2
-champion_episodes = 5
-[[arm]]
-name = "neat"
-label = "NEAT"
-rule = "none"
-[[arm]]
-name = "hebb"
-label = "Hebb"
-rule = "hebb"
-[[arm]]
-name = "bcm"
-label = "BCM"
-rule = "bcm"
-"""
+STUDY = small_study(("neat", "hebb", "bcm"), "A <small> study & its report", seeds=3)
 FILES = {
     "index.html", "runs.csv", "results.csv", "tests.csv", "tables.tex", "verdicts.txt", "held_out.csv",
     "best_return.csv", "aggregates.csv", "differences.csv", "figures",

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_study import small_study
 
 import neol
 from neol.cli import main
@@ -29,32 +30,7 @@ from neol.study_store import DATABASE, Database
 from neol.study_worker import is_busy, locked
 
 ENVS = str(Path(__file__).parent / "envs")
-SMALL = """
-[study]
-title = "small"
-tasks = ["cartpole", "lunarlander"]
-seeds = 2
-reference = "none"
-[budget]
-generations = 3
-[base]
-pop_size = 10
-elitism = 1
-max_steps = 60
-champion_candidates = 2
-champion_trials = 2
-champion_episodes = 5
-[[arm]]
-name = "none"
-rule = "none"
-[[arm]]
-name = "hebb"
-label = "Hebb"
-rule = "hebb"
-[[arm]]
-name = "bcm"
-rule = "bcm"
-"""
+SMALL = small_study(("none", "hebb", "bcm"), generations=3)
 
 
 def study_file(folder: Path, text: str = SMALL) -> Path:

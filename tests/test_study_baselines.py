@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_study import small_study
 
 import neol
 from neol.analysis import analyse, budget
@@ -14,42 +15,7 @@ from neol.errors import NeolError
 from neol.study_file import cells, differences, parse_plan
 
 pytest.importorskip("sbx")
-STUDY = """
-[study]
-title = "with baselines"
-tasks = ["cartpole", "lunarlander"]
-seeds = 2
-reference = "neat"
-[budget]
-generations = 2
-[base]
-pop_size = 10
-elitism = 1
-max_steps = 60
-champion_candidates = 2
-champion_trials = 2
-champion_episodes = 5
-[[arm]]
-name = "neat"
-label = "NEAT"
-rule = "none"
-[[arm]]
-name = "hebb"
-label = "Hebb"
-rule = "hebb"
-[[arm]]
-name = "ppo"
-label = "PPO"
-algorithm = "ppo"
-tasks = ["cartpole"]
-max_env_steps = 3000
-[[arm]]
-name = "sac"
-label = "SAC"
-algorithm = "sac"
-tasks = ["lunarlander"]
-max_env_steps = 400
-"""
+STUDY = small_study(("neat", "hebb", "ppo", "sac"), "with baselines")
 
 
 @pytest.fixture(scope="module")

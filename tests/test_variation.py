@@ -327,7 +327,7 @@ def test_a_gene_disabled_in_one_parent_is_inherited_or_else_disabled_with_75_per
     """A half inherits `disabled`; of the other half 75 % are disabled: 0.5 + 0.5 * 0.75, as neat-python has it."""
     line = Line(still(pop_size=4), 20, 1)
     line.genomes.enabled[0, :20], line.genomes.enabled[1, :20] = first, second
-    children = line.breed([0] * 1000, [1] * 1000)
+    children = line.breed([0] * 1000, [1] * 1000, disabled_inherit_prob=0.75)
     assert about((~children.enabled[:, :20]).sum(), 20_000, rate)
     assert abs(disabled_rate_of_neat_python(first, second) - rate) < 0.01
 

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
-import math
 import os
 import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
 import neol
-from neol.cli_study import report_command, report_options, run_command, study_options
+from neol.cli_baseline import baseline_command, baseline_options
+from neol.cli_regret import regret_command, regret_options
+from neol.cli_study import report_command, report_options, study_command, study_options
 from neol.config import Config, field_choices, field_help, field_type, fields
-from neol.errors import NeolError, nearest
+from neol.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, NeolError, nearest
 from neol.presets import PRESETS, configure
 from neol.tasks import TASKS
 
-EXIT_BAD_INPUT, EXIT_INTERRUPTED = 2, 130
 _UNSET = object()
 
 
@@ -74,8 +72,8 @@ def _parser() -> _Parser:
     p.add_argument("--static", action="store_true", help="leave out what neat-python's format does not have")
     study_options(commands.add_parser("study", help="arms x grid x seeds, resumable", allow_abbrev=False), _Parser)
     report_options(commands.add_parser("report", help="a study's results as one page", allow_abbrev=False))
-    _baseline_options(commands.add_parser("baseline", help="train PPO or SAC on the same task", allow_abbrev=False))
-    _regret_options(commands.add_parser("regret", help="measure regret beside its bound", allow_abbrev=False))
+    baseline_options(commands.add_parser("baseline", help="train PPO or SAC on the same task", allow_abbrev=False))
+    regret_options(commands.add_parser("regret", help="measure regret beside its bound", allow_abbrev=False), _Parser)
     p = commands.add_parser("tasks", help="list the tasks", allow_abbrev=False)
     p.add_argument("--json", action="store_true", help="print JSON")
     return parser
@@ -114,78 +112,6 @@ def _train_options(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def _baseline_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("algorithm", metavar="ppo|sac", help="what to train")
-    parser.add_argument("task", metavar="TASK", help=", ".join(TASKS))
-    parser.add_argument(
-        "--max-env-steps", type=int, required=True, metavar="N", help="stop at the update that gets there"
-    )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the run's folder")
-    parser.add_argument("--seed", type=int, default=0, help="seed of everything (0)")
-    parser.add_argument("--resume", action="store_true", help="go on with the run in --out (or start it)")
-    parser.add_argument(
-        "--threads", type=int, default=1, metavar="K", help="cores to use; 0 = all; changes results (1)"
-    )
-    parser.add_argument("--max-steps", type=int, default=0, metavar="T", help="longest episode; 0 = the task's own")
-    parser.add_argument(
-        "--interval", type=int, default=0, metavar="N", help="env steps between checkpoints (the task's)"
-    )
-    parser.add_argument(
-        "--hyperparameters", nargs="+", default=[], metavar="KEY=VALUE", help="in place of the tuned ones"
-    )
-    parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
-
-
-def _regret_options(parser: argparse.ArgumentParser) -> None:
-    kinds = parser.add_subparsers(dest="kind", metavar="synthetic|task", parser_class=_Parser, required=True)
-    p = kinds.add_parser("synthetic", help="on instances where A1 to A7 hold by construction", allow_abbrev=False)
-    task = kinds.add_parser("task", help="on real rollouts, with an audit of the assumptions", allow_abbrev=False)
-    task.add_argument("task", metavar="TASK", help=", ".join(TASKS))
-    for q in (p, task):
-        q.add_argument("--rule", default="hebb", help="plasticity rule: hebb, oja or bcm (hebb)")
-        q.add_argument("--rounds", type=int, default=1000 if q is p else 200, metavar="T", help="outer rounds")
-        q.add_argument("--pool", type=int, default=16 if q is p else 8, metavar="M", help="architectures")
-        q.add_argument("--seed", type=int, default=0, help="the first seed (0)" if q is p else "seed (0)")
-        q.add_argument("--constant", type=float, default=1.0, metavar="C", help="C of assumption A5 (1)")
-        q.add_argument(
-            "--out", type=Path, required=True, metavar="DIR", help="folder for regret.npz, .json, .md and figures"
-        )
-        q.add_argument("--json", action="store_true", help="print regret.json")
-        q.add_argument("--quiet", action="store_true", help="no progress, only the result")
-    p.add_argument("--dim", type=int, default=8, metavar="d", help="weights of an architecture (8)")
-    p.add_argument("--seeds", type=int, default=1, metavar="K", help="independent runs (1)")
-    p.add_argument(
-        "--feedback", default="full", metavar="full|bandit", help="Hedge sees every loss, EXP3 the chosen one's"
-    )
-    p.add_argument(
-        "--adversary", default="stochastic", metavar="stochastic|shifting|worst-case", help="where losses come from"
-    )
-    p.add_argument(
-        "--schedule", default="known", metavar="known|decreasing|doubling", help="learning rates: T known, or not"
-    )
-    p.add_argument(
-        "--switches", type=int, metavar="k", help="Fixed-Share against k switches (shifting, full: 4; else 0)"
-    )
-    p.add_argument("--diameter", type=float, default=1.0, metavar="D", help="of the weights' ball (1)")
-    p.add_argument(
-        "--reach", type=float, default=0.0, help="how far weights move a loss, C D U; 0 = the adversary's own"
-    )
-    task.add_argument("--run", type=Path, metavar="RUN", help="take the topologies from a run's species (random ones)")
-    task.add_argument(
-        "--eta", type=float, default=0.0, help="plasticity step; 0 = D / (U sqrt T), U from a pilot round"
-    )
-    task.add_argument(
-        "--weight-limit", type=float, default=10.0, help="weights are projected onto [-limit, limit] (10)"
-    )
-    task.add_argument("--return-low", type=float, default=math.nan, help="return whose loss is 1 (the task's own)")
-    task.add_argument("--return-high", type=float, default=math.nan, help="return whose loss is 0 (the task's own)")
-    task.add_argument("--max-steps", type=int, default=0, help="longest episode; 0 = the task's own")
-    task.add_argument("--audit-rounds", type=int, default=40, help="rounds in which A5 is audited (40)")
-    task.add_argument("--comparators", type=int, default=16, help="comparators of each pass of the audit (16)")
-    task.add_argument("--threads", type=int, default=1, help="simulator threads (1)")
-
-
 def _metavar(kind: Any) -> str:
     return {int: "N", float: "X", bool: "true|false", str: "NAME"}.get(kind, "NAMES")
 
@@ -220,35 +146,6 @@ def _train(args: argparse.Namespace) -> int:
         print(json.dumps(run.summary, indent=1))
     else:
         _print_summary(run, pictures)
-    return 0
-
-
-def _baseline(args: argparse.Namespace) -> int:
-    from neol.baselines import train
-    from neol.environments import parse_kwargs
-    from neol.progress import Progress
-
-    names = ("max_env_steps", "out", "seed", "resume", "threads", "max_steps", "interval")
-    settings = {name: getattr(args, name) for name in names}
-    changed = parse_kwargs(args.hyperparameters, "hyperparameters")
-    try:
-        run = train(
-            args.algorithm, args.task, hyperparameters=changed, progress=Progress(quiet=args.quiet), **settings
-        )  # fmt: skip
-    except KeyboardInterrupt:
-        print("Interrupted; the last checkpoint stands. Go on with the same command and --resume", file=sys.stderr)
-        return EXIT_INTERRUPTED
-    s = run.summary
-    if args.json:
-        print(json.dumps(s, indent=1))
-        return 0
-    print(f"{s['algorithm']} on {s['task']}: {s['status']} after {s['env_steps']:,} env steps, "
-          f"{s['wall_seconds']:.0f} s ({s['steps_per_second']:,.0f} steps/s)")  # fmt: skip
-    for what in ("champion", "final"):
-        low, high = s[f"{what}_return_ci95"]
-        print(f"  held-out return of the {what} policy".ljust(41) + f"{s[f'{what}_return_mean']:.1f}  "
-              f"(95 % CI {low:.1f} to {high:.1f}, {s['champion_episodes']} fresh episodes)")  # fmt: skip
-    print(f"  {s['parameters']:,} parameters; {run.path / 'champion.npz'}")
     return 0
 
 
@@ -365,64 +262,6 @@ def _export(args: argparse.Namespace) -> int:
     return 0
 
 
-def _regret(args: argparse.Namespace) -> int:
-    from neol.jit import announce_compilation
-    from neol.progress import Progress
-    from neol.regret import open_out, report_section, save
-    from neol.regret_plots import draw_regret
-
-    out = open_out(args.out)
-    show = Progress(quiet=args.quiet)
-    compiling = ExitStack()
-    begun: list[float] = []
-
-    def say(text: str, done: float) -> None:
-        compiling.close()
-        if not begun:  # what came before was compilation: it says nothing about what is left
-            begun.append(done)
-            show.start(done)
-        else:
-            show.update(text, done, last=done >= 1.0)
-
-    try:
-        with compiling:
-            compiling.enter_context(announce_compilation(show.say_once))
-            named, facts, title = (_regret_synthetic if args.kind == "synthetic" else _regret_task)(args, say)
-    finally:
-        show.stop()
-    save(out, named, facts, report_section(facts))
-    made = draw_regret(named, out, title, facts)
-    if args.json:
-        print(json.dumps(facts, indent=1))
-    else:
-        print(report_section(facts), end="")
-        print("\n".join(str(path) for path in (out / "regret.json", out / "regret.npz", *made)))
-    return 0
-
-
-def _regret_synthetic(args: argparse.Namespace, say: Any) -> tuple[Any, Any, str]:
-    from neol.regret import arrays, experiment, summary
-    from neol.synthetic import Setting
-
-    if args.switches is None:
-        args.switches = (
-            min(4, max(args.rounds - 1, 0)) if (args.adversary, args.feedback) == ("shifting", "full") else 0
-        )
-    setting = Setting(**{f.name: getattr(args, f.name) for f in dataclasses.fields(Setting)})
-    x = experiment(setting, args.seeds, args.seed, say=say)
-    title = f"{args.rule}, {args.adversary}, {args.feedback} feedback: T = {args.rounds:,}, M = {args.pool}"
-    return arrays(x), summary(x), f"{title}, {args.seeds} seed{'s' * (args.seeds > 1)}"
-
-
-def _regret_task(args: argparse.Namespace, say: Any) -> tuple[Any, Any, str]:
-    from neol.audit import audit_task
-    from neol.regret_task import TaskSetting
-
-    names = [f.name for f in dataclasses.fields(TaskSetting)]
-    named, facts = audit_task(TaskSetting(**{name: getattr(args, name) for name in names}), say)
-    return named, facts, f"{args.task}, {args.rule}: T = {args.rounds:,}, M = {args.pool}"
-
-
 def _tasks(args: argparse.Namespace) -> int:
     if args.json:
         listed = [{"name": t.name, "id": t.id, "max_steps": t.max_steps, "inputs": t.inputs, "outputs": t.actions}
@@ -437,7 +276,8 @@ def _tasks(args: argparse.Namespace) -> int:
 
 _COMMANDS = {
     "train": _train, "evaluate": _evaluate, "replay": _replay, "draw": _draw, "export": _export,
-    "study": run_command, "report": report_command, "baseline": _baseline, "regret": _regret, "tasks": _tasks,
+    "study": study_command, "report": report_command, "baseline": baseline_command, "regret": regret_command,
+    "tasks": _tasks,
 }  # fmt: skip
 
 

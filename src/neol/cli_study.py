@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from neol.config import check_value
-from neol.errors import NeolError
-
-EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 1, 130
+from neol.errors import EXIT_FAILED_RUNS, EXIT_INTERRUPTED, NeolError
 
 
 def study_options(parser: argparse.ArgumentParser, parser_class: Any) -> None:
@@ -50,7 +48,7 @@ def report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="print nothing but the report's path")
 
 
-def run_command(args: argparse.Namespace) -> int:
+def study_command(args: argparse.Namespace) -> int:
     return {"run": _run, "status": _status, "export": _export}[args.kind](args)
 
 

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from neol.checks import check_range, check_weight_mutation, convert
 from neol.errors import NeolError, nearest
 
 # Names only; activations.py and plasticity.py hold the definitions, in this order (tests check it).
@@ -176,8 +177,8 @@ class NeatConfig:
     """Least number of genomes that a surviving species is given."""
     crossover_prob: float = field(default=1.0, metadata=_PROBABILITY)
     """Probability that a child has two parents (p_c)."""
-    disabled_inherit_prob: float = field(default=0.75, metadata=_PROBABILITY)
-    """Probability that a connection disabled in either parent is disabled in the child; else a parent's flag."""
+    disabled_inherit_prob: float = field(default=0.0, metadata=_PROBABILITY)
+    """Probability that a gene disabled in a parent is so in the child (neat-python: 0.75); else one parent's flag."""
     # -- structure
     feed_forward: bool = True
     """No cycles; false: a node reads last step's value along a backward edge."""
@@ -362,84 +363,18 @@ def section_of(name: str) -> str:
 def check_value(name: str, value: Any) -> Any:
     """The value in the field's own type, or a NeolError that says what is allowed."""
     kind, spec = _specs()[name]
-    value = _convert(name, value, kind)
+    value = convert(name, value, kind)
     choices = spec.metadata.get("choices")
     for item in value if isinstance(value, tuple) else (value,):
         if choices and item not in choices:
             raise NeolError(f"{name} = '{item}' is not allowed; {nearest(item, choices)}")
     if "low" in spec.metadata:
-        _check_range(name, value, **spec.metadata)
+        check_range(name, value, **spec.metadata)
     elif kind is float and math.isnan(value):
         raise NeolError(f"{name} = nan is not allowed; it must be a number.")
     if name == "weight_mutation":
-        _check_weight_mutation(value)
+        check_weight_mutation(value)
     return value
-
-
-def _convert(name: str, value: Any, kind: Any) -> Any:
-    if isinstance(value, int) and abs(value) > 2**64:  # Python may refuse to print it
-        raise NeolError(f"{name} = a number of more than 64 bits is not allowed; it must be below 2^63.")
-    try:
-        if kind is bool:
-            if isinstance(value, str) and value.lower() in ("true", "false"):
-                return value.lower() == "true"
-            if isinstance(value, bool):
-                return value
-            raise ValueError
-        if kind is int:
-            if isinstance(value, bool) or (isinstance(value, float) and value != int(value)):
-                raise ValueError
-            return int(value)
-        if kind is float:
-            if isinstance(value, bool):
-                raise ValueError
-            return float(value)
-        if kind is str:
-            if not isinstance(value, str | int | float) or isinstance(value, bool):
-                raise ValueError
-            return str(value).strip()
-        if name == "env_kwargs":
-            return _pairs(value)
-        items = value.replace(",", " ").split() if isinstance(value, str) else list(value)
-        if not items or not all(isinstance(i, str) for i in items):
-            raise ValueError
-        return tuple(items)
-    except (ValueError, TypeError, OverflowError):
-        names = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
-        if name == "env_kwargs":
-            raise NeolError(f"env_kwargs = {value!r} is not allowed; it must be key=value words.") from None
-        raise NeolError(
-            f"{name} = {value!r} is not allowed; it must be {names.get(kind, 'a list of names')}."
-        ) from None
-
-
-def _pairs(value: Any) -> tuple[str, ...]:
-    """Arguments of an environment as key=value words; a mapping becomes such."""
-    if isinstance(value, Mapping):
-        return tuple(f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in value.items())
-    items = [value] * (value != "") if isinstance(value, str) else list(value)
-    if not all(isinstance(i, str) and i.partition("=")[0].isidentifier() and "=" in i for i in items):
-        raise ValueError
-    return tuple(items)
-
-
-def _check_range(name: str, value: float, low: float, high: float, open_low: bool) -> None:
-    ok = (low < value if open_low else low <= value) and value <= high  # False for nan
-    if ok:
-        return
-    above = f"{'above' if open_low else 'at least'} {low:,g}"
-    shown = f"{high:,}" if isinstance(high, int) else f"{high:g}"
-    allowed = above if math.isinf(high) else f"{above} and at most {shown}"
-    raise NeolError(f"{name} = {value} is not allowed; it must be {allowed}.")
-
-
-def _check_weight_mutation(value: str) -> None:
-    try:
-        ok = value in ("config", "off") or 0.0 <= float(value) <= 1.0
-    except ValueError:
-        ok = False
-    if not ok:
-        raise NeolError(f"weight_mutation = '{value}' is not allowed; it must be config, off or a probability 0 to 1.")
 
 
 def check_together(config: Config) -> None:
@@ -462,6 +397,10 @@ def check_together(config: Config) -> None:
         low, high = getattr(n, f"{gene}_min_value"), getattr(n, f"{gene}_max_value")
         if low > high:
             raise NeolError(f"{gene}_min_value = {low} is not allowed; it must be at most {gene}_max_value = {high}.")
+        if math.isinf(low) and low == high:
+            raise NeolError(
+                f"{gene}_min_value = {gene}_max_value = {low} is not allowed; a finite number must lie between."
+            )
     for gene in ("activation", "aggregation"):
         default, options = getattr(n, f"{gene}_default"), getattr(n, f"{gene}_options")
         if default != "random" and default not in options and getattr(n, f"{gene}_mutate_rate") > 0:

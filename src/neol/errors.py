@@ -1,7 +1,9 @@
-"""The one exception that a user's mistake raises: a sentence, no traceback, exit code 2."""
+"""The one exception that a user's mistake raises: a sentence, no traceback, exit code 2. All exit codes but 0."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+EXIT_FAILED_RUNS, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
 
 class NeolError(ValueError):
