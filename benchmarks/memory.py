@@ -91,6 +91,7 @@ def main() -> None:
     if "peak" in options.parts:
         settings = {
             "pop_size": options.peak_pop, "generations": options.peak_generations, "threads": options.threads,
+            "max_env_steps": 0,
         }  # fmt: skip
         if options.peak_episodes:
             settings["episodes"] = options.peak_episodes
@@ -100,7 +101,7 @@ def main() -> None:
     if "growth" in options.parts:
         settings = {
             "pop_size": options.growth_pop, "generations": options.growth_generations, "episodes": 1,
-            "max_steps": options.max_steps, "threads": options.threads,
+            "max_steps": options.max_steps, "threads": options.threads, "max_env_steps": 0,
         }  # fmt: skip
         measured = child("hopper", settings)
         sizes = measured.pop("resident_mb")

@@ -1,9 +1,10 @@
-"""What the network tests share: random networks (as oracle.Net), and those as our genomes."""
+"""What tests share: how many examples, what is compiled once; random networks (as oracle.Net), and those as genomes."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,10 @@ settings.register_profile("fixed", derandomize=True, **PATIENT)
 settings.register_profile("search", **PATIENT)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fixed")
 settings.load_profile(PROFILE)
+
+# JAX keeps what it compiled, for the processes that follow.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 # Activations with |f| <= 1 and no pole or jump: over a life of 10 steps in a network with weights below 1.5 the last
 # bit's error stays within the 1e-12 that the tests allow. The others are tested one node deep, or for finiteness.

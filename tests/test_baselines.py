@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +30,6 @@ SAC: dict[str, Any] = {
 }  # fmt: skip
 RUNS = {"ppo": ("cartpole", PPO), "sac": ("lunarlander", SAC)}
 OUTCOME = (store.HISTORY, store.CONFIG, baselines.CHAMPION, baselines.FINAL)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """JAX keeps what it compiled for the processes that follow."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.getbasetemp().parent / "jax"))
-        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -72,6 +72,7 @@ def belongs_together(flat: dict[str, Any]) -> dict[str, Any]:
     out = {**Config().flat(), **flat}
     for gene in ("weight", "bias", "response"):
         low, high = sorted((out[f"{gene}_min_value"], out[f"{gene}_max_value"]))
+        low, high = min(low, 1e300), max(high, -1e300)  # a finite number lies between
         out |= {f"{gene}_min_value": low, f"{gene}_max_value": high}
     out["return_low"], out["return_high"] = sorted((out["return_low"], out["return_high"]))
     for gene in ("activation", "aggregation"):
@@ -285,6 +286,14 @@ def test_a_smallest_value_above_the_largest_is_refused(gene):
     with pytest.raises(NeolError, match=f"^{gene}_min_value = 2.0 is not allowed; it must be at most {gene}_max_value"):
         Config().replace(**{f"{gene}_min_value": 2.0, f"{gene}_max_value": 1.0})
     Config().replace(**{f"{gene}_min_value": 1.0, f"{gene}_max_value": 1.0})
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf])
+@pytest.mark.parametrize("gene", ["weight", "bias", "response"])
+def test_bounds_without_a_finite_number_between_them_are_refused(gene, value):
+    with pytest.raises(NeolError, match=f"^{gene}_min_value = {gene}_max_value = {value} is not allowed; a finite"):
+        Config().replace(**{f"{gene}_min_value": value, f"{gene}_max_value": value})
+    Config().replace(**{f"{gene}_min_value": -math.inf, f"{gene}_max_value": math.inf})
 
 
 @pytest.mark.parametrize(("gene", "other"), [("activation", "tanh"), ("aggregation", "max")])

@@ -32,7 +32,7 @@ def test_the_families_are_all_there() -> None:
 @every_id
 def test_every_environment_trains(name: str, tmp_path: Path) -> None:
     run = neol.train(
-        name, out=tmp_path / "r", generations=3, pop_size=4, episodes=1, max_steps=12, workers=1, seed=1,
+        name, out=tmp_path / "r", generations=3, pop_size=4, elitism=1, episodes=1, max_steps=12, workers=1, seed=1,
         champion_candidates=1, champion_trials=1, champion_episodes=2,
     )  # fmt: skip
     history = run.history

@@ -166,7 +166,7 @@ def test_fitness_is_the_mean_over_episodes_of_return_plus_offset_per_step(tmp_pa
 
 def test_a_task_brings_its_own_offset_unless_told_otherwise() -> None:
     assert configure("hopper").rollout.fitness_offset == -1.0
-    assert configure("bipedalwalker").rollout.fitness_offset == -0.1
+    assert configure("bipedalwalker").rollout.fitness_offset == 0.0
     assert configure("lunarlander").rollout.fitness_offset == 0.0
     assert configure("hopper", fitness_offset=0).rollout.fitness_offset == 0.0
 

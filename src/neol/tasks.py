@@ -88,12 +88,14 @@ def _boxes(name: str, env_id: str, inputs: tuple[str, ...], actions: tuple[str, 
     return Task(name, env_id, 1000, inputs, actions, components, _numbers(inputs), (n,), **rest)
 
 
-# Gaits want small steps from small weights, and one long episode says more than three short ones.
-_SMALL_STEPS: dict[str, Any] = {
-    "pop_size": 150, "episodes": 1, "generations": 10_000, "max_env_steps": 10_000_000,
+# One long episode says more than three short ones, and elites that are played anew each generation make up for luck.
+_LONG: dict[str, Any] = {"episodes": 1, "generations": 10_000, "max_env_steps": 10_000_000}
+_HOPPER: dict[str, Any] = {  # hopping wants small steps from small weights, and standing still (1,000) must not pay
+    **_LONG, "pop_size": 150, "fitness_offset": -1.0,
     "weight_init_stdev": 0.1, "weight_mutate_rate": 0.9, "weight_mutate_power": 0.1, "weight_replace_rate": 0.0,
     "bias_init_stdev": 0.1, "bias_mutate_rate": 0.9, "bias_mutate_power": 0.1, "bias_replace_rate": 0.0,
 }  # fmt: skip
+_WALKER: dict[str, Any] = {**_LONG, "pop_size": 50, "elitism": 5}  # with small steps it never leaves the spot
 _LIDAR = tuple(f"lidar {i}" for i in range(10))
 _CART = ("x", "x vel", "angle", "angle vel")
 
@@ -117,7 +119,7 @@ TASKS: dict[str, Task] = {
             ("hull angle", "hull angle vel", "x vel", "y vel", "hip 1", "hip 1 vel", "knee 1", "knee 1 vel",
              "leg 1 contact", "hip 2", "hip 2 vel", "knee 2", "knee 2 vel", "leg 2 contact", *_LIDAR),
             ("hip 1", "knee 1", "hip 2", "knee 2"), step_seconds=7e-5,
-            settings={**_SMALL_STEPS, "fitness_offset": -0.1},
+            settings=_WALKER,
             returns=(-500.0, 400.0),
         ),
         _boxes(
@@ -125,7 +127,7 @@ TASKS: dict[str, Task] = {
             ("z", "torso angle", "thigh angle", "leg angle", "foot angle", "x vel", "z vel", "torso vel", "thigh vel",
              "leg vel", "foot vel"),
             ("thigh", "leg", "foot"), reusable=True, resets_fully=True, step_seconds=1e-4,
-            film_every=4, film_fps=31, settings={**_SMALL_STEPS, "fitness_offset": -1.0},
+            film_every=4, film_fps=31, settings=_HOPPER,
             returns=(-500.0, 6000.0),
         ),
     )
