@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -343,3 +346,26 @@ def test_a_rollout_only_reads_genomes_and_phenotypes() -> None:
     result = EnvPoolEngine(task, 50, threads=1).run(phenotypes, lesson, episodes(2))
     assert before == [a.tobytes() for a in genomes] + [np.asarray(a).tobytes() for a in phenotypes]
     assert (result.weight != phenotypes.weight).any()
+
+
+def test_environments_die_with_their_rollout(tmp_path: Path) -> None:
+    """In a fresh process: what is alive at EnvPool's own import would stay alive, with 60 MB of MuJoCo."""
+    code = """
+import gc, weakref
+import neol
+from neol import envpool_engine
+
+made, make = [], envpool_engine.make_pool
+def noted(*arguments, **rest):
+    pool = make(*arguments, **rest)
+    made.append(weakref.ref(pool))
+    return pool
+envpool_engine.make_pool = noted
+neol.train("hopper", out="r", pop_size=4, generations=18, episodes=1, max_steps=5, threads=1, champion_candidates=1,
+           champion_trials=1, champion_episodes=2)
+gc.collect()
+print(len(made), sum(ref() is not None for ref in made))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    count, alive = map(int, done.stdout.split()[-2:])
+    assert count >= 3 and alive == 0, done.stderr

@@ -49,6 +49,7 @@ class EnvPoolPlayer:
     """Each thread is a lane with environments of its own."""
 
     def __init__(self, task: Task, max_steps: int, threads: int, window: int = 0) -> None:
+        import_envpool()  # it keeps the frames that are alive at its import: none that hold a pool, so that those die
         self._lanes = [_Lane(task, max_steps, window or task.window) for _ in range(threads)]
 
     def play(self, shard: Shard) -> Played:
