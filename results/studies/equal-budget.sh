@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What stands in results/studies/equal-budget and equal-budget-1m. Resumable: start it again after a stop.
-# About 2.5 hours of one core, of which SAC's two runs take more than half.
+# About 1.5 hours of one core, of which SAC's two runs take more than half.
 set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}
 OUT=${OUT:-runs/equal-budget}
