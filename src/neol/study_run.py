@@ -32,7 +32,7 @@ from neol.study_store import (
 )  # fmt: skip
 from neol.tasks import TASKS, Task
 
-BASELINE_SECONDS = {"ppo": 4e-4, "sac": 3e-3}  # of a step and its share of learning on one core, roughly
+BASELINE_SECONDS = {"ppo": 2.5e-4, "sac": 2e-2}  # of a step and its share of learning on one core, roughly
 POLL = 0.5  # seconds between looks at what the others do
 
 
