@@ -217,7 +217,7 @@ def test_what_differs_between_arms_is_told(tmp_path: Path) -> None:
 def test_the_budget_is_what_was_run(tmp_path: Path) -> None:
     study = made_up(tmp_path, {("hopper", "neat"): np.arange(3.0)})
     assert budget(study, "hopper") == (
-        "Hopper-v4: population 50, 4 generations: 0.00 to 0.00 million steps a run, 3 seeds"
+        "Hopper-v4: population 50, at most 4 generations: 0.00 to 0.00 million steps a run, 3 seeds"
     )
 
 

@@ -255,6 +255,14 @@ def test_tasks_arms_and_seeds_can_be_chosen(tmp_path: Path) -> None:
     assert study.scales == {"cartpole": 0.34}
 
 
+def test_tasks_stand_in_the_order_of_the_file_whatever_ran_first(tmp_path: Path) -> None:
+    file, out = str(study_file(tmp_path)), str(tmp_path / "s")
+    for task in ("lunarlander", "cartpole"):
+        words = ["--tasks", task, "--arms", "none", "--seeds", "1", "--scale", "0.34", "--quiet", "--jobs", "1"]
+        assert main(["study", "run", file, "--out", out, *words]) == 0
+    assert neol.Study(out).tasks == ["cartpole", "lunarlander"]
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

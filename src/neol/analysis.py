@@ -45,6 +45,7 @@ class Verdict(NamedTuple):
     arm: str
     verdict: str
     words: str  # with the numbers
+    against: str = ""  # the baseline, where it is about one
 
 
 class Analysis(NamedTuple):
@@ -144,7 +145,7 @@ def _is_neat(study: Study) -> bool:
 def _beside_baseline(
     study: Study, c: Comparison, held: Comparison, steps: dict[tuple[str, str], np.ndarray]
 ) -> Verdict:
-    verdict = _better(study, "baselines", c, held)
+    verdict = _better(study, "baselines", c, held)._replace(against=c.against)
     two = [float(steps[c.task, a].mean()) for a in (c.arm, c.against)]
     told = f" Budgets: {two[0] / 1e6:.3g} and {two[1] / 1e6:.3g} million steps"
     if max(two) > ALIKE * min(two):
@@ -162,13 +163,9 @@ def judge(c: Comparison) -> str:
     return NOT_REPRODUCED if c.a12.high < WORTH else INCONCLUSIVE
 
 
-def _label(study: Study, arm: str) -> str:
-    return next(a.label for a in study.arms if a.name == arm)
-
-
 def _better(study: Study, claim: str, c: Comparison, held: Comparison) -> Verdict:
     words = (
-        f"{_label(study, c.arm)} against {_label(study, c.against)}: final best fitness {_effect(c)}; "
+        f"{study.label(c.arm)} against {study.label(c.against)}: final best fitness {_effect(c)}; "
         f"held out {_effect(held)} ({c.n} and {c.n_against} runs)."
     )
     return Verdict(claim, c.task, c.arm, judge(c), words)
@@ -190,7 +187,7 @@ def show_p(p: float) -> str:
 def _tighter(study: Study, c: Comparison, p: float | None) -> Verdict:
     """p: Brown-Forsythe's, after Holm over the task's arms."""
     v = c.variance
-    names = f"{_label(study, c.arm)} against {_label(study, c.against)}"
+    names = f"{study.label(c.arm)} against {study.label(c.against)}"
     if v is None or p is None or min(c.n, c.n_against) < FEWEST:
         return Verdict("tighter", c.task, c.arm, INCONCLUSIVE, f"{names}: too few runs, or too alike, for a test.")
     smaller = v.sd < v.sd_against
@@ -233,7 +230,7 @@ def _inheritance(study: Study, scores: dict[str, dict[tuple[str, str], np.ndarra
             verdict = NOT_REPRODUCED if p < ALPHA else REPRODUCED if alike else INCONCLUSIVE
             verdict = INCONCLUSIVE if min(len(x), len(y)) < FEWEST else verdict
             words = (
-                f"{_label(study, arm)} against {_label(study, other)}, held out: {x.mean():.1f} and {y.mean():.1f}, "
+                f"{study.label(arm)} against {study.label(other)}, held out: {x.mean():.1f} and {y.mean():.1f}, "
                 f"A12 {effect.estimate:.2f} ({effect.low:.2f} to {effect.high:.2f}), two-sided p {show_p(p)} after "
                 f"Holm ({len(x)} and {len(y)} runs)."
             )
@@ -311,7 +308,7 @@ def budget(study: Study, task: str) -> str:
     scale = study.scales.get(task, 1.0)
     told = "" if scale == 1.0 else f", {scale:g} of the study's budget"
     name = TASKS[task].id if task in TASKS else task
-    size = f"population {spans[0]}, {spans[1]} generations{told}: " if own else ""
+    size = f"population {spans[0]}, at most {spans[1]} generations{told}: " if own else ""
     return (
         f"{name}: {size}{min(steps) / 1e6:.2f} to {max(steps) / 1e6:.2f} million steps a run, "
         f"{seeds} seed{'s' * (seeds > 1)}"

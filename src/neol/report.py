@@ -107,7 +107,8 @@ def _grouped(study: Study, verdicts: list[Verdict]) -> str:
     """Each verdict once, with the arms that it is about."""
     arms: dict[str, list[str]] = {}
     for v in verdicts:
-        arms.setdefault(v.verdict, []).append(_label(study, v.arm))
+        against = f" against {study.label(v.against)}" if v.against else ""
+        arms.setdefault(v.verdict, []).append(study.label(v.arm) + against)
     return "; ".join(f"{_chip(verdict)} for {escape('; '.join(names))}" for verdict, names in arms.items())
 
 
@@ -332,7 +333,7 @@ def _champions(study: Study, folder: Path) -> list[Figure]:
         row, document = found
         net = PlasticNetwork.from_json(document)
         inputs, outputs = net.interface.get("inputs", ()), net.interface.get("outputs", ())
-        title = f"{task}: {_label(study, row.arm)}, seed {row.seed}"
+        title = f"{task}: {study.label(row.arm)}, seed {row.seed}"
         for suffix in (".png", ".svg"):
             path = draw_network(document, folder / f"champion-{_file(task)}{suffix}", inputs, outputs)
         alt = f"Network with {row.champion_nodes} nodes and {row.champion_connections} connections."
@@ -370,10 +371,6 @@ def _best_champion(study: Study, task: str) -> tuple[Row, dict[str, Any]] | None
         if document is not None:
             return row, document
     return None
-
-
-def _label(study: Study, arm: str) -> str:
-    return next(a.label for a in study.arms if a.name == arm)
 
 
 def _file(task: str) -> str:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import tomllib
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,6 +108,10 @@ class Study:
         """The arm that the others are compared with, or ''."""
         return self.facts.get("reference", "")
 
+    def label(self, arm: str) -> str:
+        """How an arm is called in tables and figures."""
+        return next(a.label for a in self.arms if a.name == arm)
+
     @cached_property
     def rows(self) -> list[Row]:
         """Every cell, finished or not, by task, arm, grid point and seed."""
@@ -116,9 +121,10 @@ class Study:
 
     @cached_property
     def tasks(self) -> list[str]:
-        with self.database.reading() as db:
-            order = [r[0] for r in db.execute("SELECT task FROM cells GROUP BY task ORDER BY min(run), task")]
-        return order
+        """Those that have cells, in the order of the study's file."""
+        named = tomllib.loads(self.facts.get("plan", "")).get("study", {}).get("tasks", [])
+        found = dict.fromkeys(r.task for r in self.rows)
+        return [*(t for t in named if t in found), *(t for t in found if t not in named)]
 
     @property
     def points(self) -> list[dict[str, Any]]:
