@@ -306,7 +306,7 @@ def budget(study: Study, task: str) -> str:
     steps = [r.env_steps for r in rows if r.env_steps]
     seeds = len({r.seed for r in rows})
     scale = study.scales.get(task, 1.0)
-    told = "" if scale == 1.0 else f", {scale:g} of the study's budget"
+    told = "" if scale == 1.0 else f", {scale:g} times the study's budget"
     name = TASKS[task].id if task in TASKS else task
     size = f"population {spans[0]}, at most {spans[1]} generations{told}: " if own else ""
     return (

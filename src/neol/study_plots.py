@@ -77,15 +77,18 @@ class Curve(NamedTuple):
 
 
 def draw_convergence(path: Path, curves: Sequence[Curve], xlabel: str, ylabel: str) -> None:
-    """The mean over runs with its 95 % interval, or the range of a FEW; a run that has ended keeps its last value."""
+    """The mean over runs with its 95 % interval, or the range of a FEW; a run that has ended keeps its last value.
+
+    An arm's line goes from where all of its runs have begun to where the longest of them ends.
+    """
     from matplotlib.ticker import EngFormatter
 
     last = max(float(x[-1]) for c in curves for x in c.xs)
-    first = max(float(x[0]) for c in curves for x in c.xs)
-    grid = np.linspace(min(first, last), last, POINTS)
     with _figure(path, 4.6, 3.3) as figure:
         axes = figure.subplots()
         for c in curves:
+            begun, ended = max(float(x[0]) for x in c.xs), max(float(x[-1]) for x in c.xs)
+            grid = np.linspace(begun, ended, POINTS)
             rows = np.array([np.interp(grid, x, y) for x, y in zip(c.xs, c.ys, strict=True)])
             mean = rows.mean(axis=0)
             low, high = (rows.min(axis=0), rows.max(axis=0)) if len(rows) < FEW else _interval(rows)
