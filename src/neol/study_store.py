@@ -134,7 +134,8 @@ def _faults(path: Path) -> Iterator[None]:
 
 def plan_cells(db: sqlite3.Connection, plan: Plan, cells: Sequence[Cell], scale: float) -> None:
     """Write down what is to be run; what is there already stays."""
-    for task in dict.fromkeys(c.task for c in cells):
+    tasks = dict.fromkeys(c.task for c in cells)
+    for task in tasks:
         before = db.execute("SELECT scale FROM scales WHERE task = ?", (task,)).fetchone()
         if before and before[0] != scale:
             raise NeolError(
@@ -144,7 +145,6 @@ def plan_cells(db: sqlite3.Connection, plan: Plan, cells: Sequence[Cell], scale:
     facts = {"title": plan.title, "plan": plan.text, "reference": plan.reference}
     for name, value in facts.items():
         db.execute("INSERT INTO study VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", (name, value))
-    tasks = dict.fromkeys(c.task for c in cells)
     db.executemany("INSERT OR IGNORE INTO scales VALUES (?, ?)", [(task, scale) for task in tasks])
     position = {name: i for i, name in enumerate(_arm_order(plan))}
     arms = {c.arm: (c.arm, c.label, c.control_of, position[c.arm]) for c in cells}

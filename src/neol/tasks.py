@@ -88,14 +88,14 @@ def _boxes(name: str, env_id: str, inputs: tuple[str, ...], actions: tuple[str, 
     return Task(name, env_id, 1000, inputs, actions, components, _numbers(inputs), (n,), **rest)
 
 
-# One long episode says more than three short ones, and elites that are played anew each generation make up for luck.
+# On the walkers one long episode says more than three short ones.
 _LONG: dict[str, Any] = {"episodes": 1, "generations": 10_000, "max_env_steps": 10_000_000}
 _HOPPER: dict[str, Any] = {  # hopping wants small steps from small weights, and standing still (1,000) must not pay
     **_LONG, "pop_size": 150, "fitness_offset": -1.0,
     "weight_init_stdev": 0.1, "weight_mutate_rate": 0.9, "weight_mutate_power": 0.1, "weight_replace_rate": 0.0,
     "bias_init_stdev": 0.1, "bias_mutate_rate": 0.9, "bias_mutate_power": 0.1, "bias_replace_rate": 0.0,
 }  # fmt: skip
-_WALKER: dict[str, Any] = {**_LONG, "pop_size": 50, "elitism": 5}  # with small steps it never leaves the spot
+_WALKER: dict[str, Any] = {**_LONG, "pop_size": 50, "elitism": 5}  # small steps never left the spot
 _LIDAR = tuple(f"lidar {i}" for i in range(10))
 _CART = ("x", "x vel", "angle", "angle vel")
 
