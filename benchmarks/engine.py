@@ -5,6 +5,11 @@ creation, window refill and the tail of each generation included), divided by ra
 random actions and as many threads, on EnvPool's fastest synchronous path. Raw blocks stand between the generations,
 so that the machine's noise hits both. Random actions end episodes sooner; EnvPool's auto-resets count as raw steps.
 
+What the difference is made of (one thread): a generation is recorded, and the same environments are stepped once more
+with its very actions, in the same batches, and nothing else done. `simulator_ratio` is that speed against random
+actions (how much slower the simulator is with a population's actions than with noise: nothing of ours), `own_ratio`
+is the training's speed against it (kernels, Python, creation).
+
 Run: python benchmarks/engine.py [--tasks ...] [--rules ...] [--threads ...] [--generations START STOP]
 """
 
@@ -28,6 +33,8 @@ from neol.training import Trainer
 TARGETS = {  # (one thread, two threads)
     "cartpole": (0.6, 0.5), "lunarlander": (0.9, 0.85), "hopper": (0.9, 0.85), "bipedalwalker": (0.95, 0.9),
 }  # fmt: skip
+
+MAKE_POOL = envpool_engine.make_pool
 
 
 class Raw:
@@ -96,6 +103,62 @@ class Costs:
         return active
 
 
+class Recorder:
+    """A pool that keeps what it is sent."""
+
+    def __init__(self, task: Task, seeds: np.ndarray, max_steps: int) -> None:
+        self._pool = MAKE_POOL(task, seeds, max_steps)
+        self.task, self.seeds, self.max_steps, self.resets = task, seeds, max_steps, 0
+        self.sent: list[list[np.ndarray]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pool, name)
+
+    def _reset(self, ids: np.ndarray) -> None:
+        self.sent, self.resets = [], self.resets + 1
+        self._pool._reset(ids)
+
+    def _send(self, batch: list[np.ndarray]) -> None:
+        self.sent.append([a.copy() for a in batch])
+        self._pool._send(batch)
+
+    def replay(self) -> tuple[int, float]:
+        """Steps and seconds of the same batches in the same environments, without us."""
+        pool = MAKE_POOL(self.task, self.seeds, self.max_steps)
+        for _ in range(self.resets):
+            pool._reset(np.arange(len(self.seeds), dtype=np.int32))
+            pool._recv()
+        started = time.perf_counter()
+        for batch in self.sent:
+            pool._send(batch)
+            pool._recv()
+        seconds = time.perf_counter() - started
+        pool.close()
+        return sum(len(ids) for ids, _, _ in self.sent), seconds
+
+
+def split(trainer: Trainer, raw: Raw, generations: int = 3) -> dict[str, Any]:
+    """Training, its actions without us, and random actions, generation by generation (one thread)."""
+    pools: list[Recorder] = []
+    trainer.engine.close()  # type: ignore[attr-defined]
+    envpool_engine.make_pool = lambda *a: pools.append(Recorder(*a)) or pools[-1]  # type: ignore[func-returns-value]
+    ours, again, noise = np.zeros(2), np.zeros(2), np.zeros(2)
+    try:
+        trainer.generation()  # makes the pool, which a reusable one's later generations do without
+        for _ in range(generations):
+            before = trainer.env_steps, raw.steps, raw.seconds
+            trainer.generation()
+            ours += trainer.env_steps - before[0], trainer.timing[-1][2]
+            again += pools[-1].replay()
+            raw.block(1.0)
+            noise += raw.steps - before[1], raw.seconds - before[2]
+    finally:
+        envpool_engine.make_pool = MAKE_POOL
+    assert ours[0] == again[0], "the replay is not the same episodes"
+    speed = [steps / seconds for steps, seconds in (ours, again, noise)]
+    return {"simulator_ratio": round(speed[1] / speed[2], 3), "own_ratio": round(speed[0] / speed[1], 3)}
+
+
 def measure(trainer: Trainer, raw: Raw, last: int, max_seconds: float) -> dict[str, Any]:
     """Raw blocks and generations in turn."""
     steps, seconds, first = 0, 0.0, trainer.outer.generation
@@ -153,7 +216,7 @@ def main() -> None:
                         trainer.generation()
                     raw = Raw(trainer.task, options.pop_size, config.rollout.max_steps, threads)
                     done = measure(trainer, raw, options.generations[1], options.max_seconds)
-                    costs = breakdown(trainer) if threads == 1 else {}
+                    costs = {**breakdown(trainer), **split(trainer, raw)} if threads == 1 else {}
                     trainer.engine.close()
                 target = TARGETS[task][min(threads, 2) - 1]
                 cases.append({"task": task, "rule": rule, "threads": threads, **done, "target": target, "costs": costs})

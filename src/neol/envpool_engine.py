@@ -2,7 +2,7 @@
 
 One environment per episode: a pool of fresh environments with an explicit seed each, all reset at once, of which a
 sliding window of W is stepped. An episode that ends hands its slot to the next. So results are bit-identical whatever
-the window, the threads or the order in which episodes end.
+the window, the threads or the order in which episodes end. A lane's two threads share a core (affinity.py).
 Large shards run in chunks (memory). Where a task is `reusable` (MuJoCo: creating an env costs as much as 25
 steps) a pool serves EPOCH generations: episode i of a generation always starts in env i with the same number of
 resets behind it, so its start is still a function of (seed, generation, i) alone; a resume replays the resets.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from neol import rollout
+from neol.affinity import Berths, tied_to
 from neol.environments import import_envpool
 from neol.files import cores
 from neol.kernels import new_slots
@@ -51,14 +53,19 @@ class EnvPoolPlayer:
     def __init__(self, task: Task, max_steps: int, threads: int, window: int = 0) -> None:
         import_envpool()  # it keeps the frames that are alive at its import: none that hold a pool, so that those die
         self._lanes = [_Lane(task, max_steps, window or task.window) for _ in range(threads)]
+        self._berths = Berths(threads)
 
     def play(self, shard: Shard) -> Played:
         """Play all episodes of the shard, CHUNK at a time."""
         count, n = len(shard.seeds), shard.per_genome
         tally = new_tally(shard)
         chunk = count if shard.keep else max(1, rollout.CHUNK // n) * n
+        for lane, core in zip(self._lanes, self._berths.choose(), strict=True):
+            lane.take_core(core)
+        used = time.process_time()
         for start in range(0, count, chunk):
             self._share(shard, start, min(count, start + chunk), tally)
+        self._berths.judge(time.process_time() - used, sum(lane.seconds for lane in self._lanes))
         if not shard.keep:
             self.close()
         return Played(tally)
@@ -94,12 +101,26 @@ class _Lane:
     def __init__(self, task: Task, max_steps: int, window: int) -> None:
         self.task, self.max_steps, self.window = task, max_steps, window
         self.stopped = False
+        self.core: int | None = None  # None = any
+        self.seconds = 0.0  # in this rollout
         self._pool: Any = None
         self._pool_seeds = np.zeros(0, np.int32)
         self._pool_resets = 0
 
+    def take_core(self, core: int | None) -> None:
+        """Where the next rollout is played. A pool's thread stays on the core where it began, so it goes with it."""
+        if core != self.core:
+            self.close()
+        self.core, self.seconds = core, 0.0
+
     def play(self, shard: Shard, start: int, stop: int, tally: Tally) -> None:
         """Play episodes start .. stop of the shard and fill in their results."""
+        started = time.perf_counter()
+        with tied_to(self.core):
+            self._play(shard, start, stop, tally)
+        self.seconds += time.perf_counter() - started
+
+    def _play(self, shard: Shard, start: int, stop: int, tally: Tally) -> None:
         first = self._reset(shard.seeds[start:stop], shard.resets)
         task, ph = self.task, shard.phenotypes
         count = min(self.window, stop - start)
