@@ -13,7 +13,7 @@ from scipy import stats
 import neol
 from neol import seeding
 from neol.activations import ACTIVATION_ID, AGGREGATION_ID
-from neol.champion import Champion, choose_champion
+from neol.champion import Champion, choose_champion, select
 from neol.config import Config
 from neol.envpool_engine import EnvPoolEngine
 from neol.genome import Genomes, empty_genomes, take
@@ -110,6 +110,47 @@ def test_one_lucky_episode_does_not_make_a_champion() -> None:
         config = settings(rule="none", seed=seed, champion_trials=1, champion_episodes=2)
         champion, _ = choose(poles(WOBBLES, WOBBLES, WOBBLES, STANDS), config)
         assert weights_of(champion)[(-4, 1)] == 0.5
+
+
+def test_those_that_tie_are_played_on_until_one_fails() -> None:
+    """Six are perfect in the first round; all but one fail later: nobody is left out for standing further back."""
+    fails_at = [30, 25, 10**9, 70, 25, 40, 0]  # the episode that is not perfect, of all that a candidate has played
+    played = np.zeros(len(fails_at), int)
+    rounds: list[tuple[list[int], int]] = []
+
+    def play(left: np.ndarray, part: int, episodes: int) -> np.ndarray:
+        returns = np.full((len(left), episodes), 500.0)
+        for row, i in enumerate(left):
+            if played[i] <= fails_at[i] < played[i] + episodes:
+                returns[row, fails_at[i] - played[i]] = 10.0
+            played[i] += episodes
+        rounds.append((sorted(left), episodes))
+        return returns
+
+    assert select(len(fails_at), 5, play) == (2, 500.0)
+    assert rounds == [([0, 1, 2, 3, 4, 5, 6], 5), ([0, 1, 2, 3, 4, 5], 20), ([0, 1, 2, 3, 4, 5], 40)]
+
+
+def test_of_equals_the_first_wins_and_one_winner_is_not_played_again() -> None:
+    better = np.array([1.0, 3.0, 3.0, 2.0, 0.0, 0.5])
+    parts: list[int] = []
+
+    def play(left: np.ndarray, part: int, episodes: int) -> np.ndarray:
+        parts.append(part)
+        return np.tile(better[left][:, None], episodes)
+
+    assert select(6, 2, play) == (1, 3.0)
+    assert parts == [0, 16, 32]
+    parts.clear()
+    better[2] = 3.5
+    assert select(6, 2, play) == (2, 3.5)
+    assert parts == [0, 16]
+
+
+def test_clones_are_not_played_against_each_other() -> None:
+    champion, engine = choose(poles(STANDS, STANDS, FALLS), settings(rule="none"))
+    assert champion.summary["champion_is_best_by_fitness"]
+    assert len(engine.played) == 3  # two rounds and the held-out episodes
 
 
 def candidates_of(task: str, count: int) -> Genomes:

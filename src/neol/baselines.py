@@ -2,7 +2,7 @@
 
 Fitness is an episode's return here, and a generation is an interval of env steps; `best_fitness` is the best episode
 that ended in it, while the policy explored. The champion is chosen as NEOL's is: candidates are the final policy and
-those at the ends of the intervals with the best mean return; two rounds of selection on fresh episodes; then its return
+those at the ends of the intervals with the best mean return; rounds of selection on fresh episodes; then its return
 on 100 held-out ones (the very episodes that a NEOL champion of the same seed is measured on), without exploration.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from neol import baseline_settings, seeding, store
 from neol.baseline_policy import Policy, from_arrays, load_policy, play, save_policy
 from neol.baseline_settings import BaselineConfig, configure, find_task
-from neol.champion import EPOCH_APART, FINAL_ROUND, FINAL_TRIALS
+from neol.champion import select
 from neol.environments import choose_engine
 from neol.errors import NeolError
 from neol.evaluation import mean_interval
@@ -242,7 +242,7 @@ def _finish(trainer: Trainer, status: str) -> Run:
 
 
 def _choose(trainer: Trainer) -> tuple[Policy, dict[str, Any]]:
-    """Two rounds of selection on fresh episodes, then the held-out returns; the final policy is a candidate too."""
+    """Rounds of selection on fresh episodes, then the held-out returns; the final policy is a candidate too."""
     config, last = trainer.config, len(trainer.history) - 1
     earlier = [(number, policy) for _, number, policy in trainer.candidates if number != last]
     candidates = [(last, trainer.learner.policy()), *earlier]
@@ -255,11 +255,10 @@ def _choose(trainer: Trainer) -> tuple[Policy, dict[str, Any]]:
         selection_steps += int(steps.sum()) if purpose == seeding.SELECTION else 0
         return found
 
-    first = [returns(p, seeding.SELECTION, 0, TRIALS) for _, p in candidates]
-    finalists = np.argsort([-r.mean() for r in first], kind="stable")[:FINAL_ROUND]
-    more = {i: returns(candidates[i][1], seeding.SELECTION, EPOCH_APART, FINAL_TRIALS * TRIALS) for i in finalists}
-    both = {i: float(np.concatenate([first[i], more[i]]).mean()) for i in finalists}
-    best = max(both, key=lambda i: both[i])
+    def fresh(left: np.ndarray, part: int, episodes: int) -> np.ndarray:
+        return np.array([returns(candidates[i][1], seeding.SELECTION, part, episodes) for i in left])
+
+    best, selection_mean = select(len(candidates), TRIALS, fresh)
     number, champion = candidates[best]
     held_out = returns(champion, seeding.HELD_OUT, 0, HELD_OUT_EPISODES)
     final = held_out if best == 0 else returns(candidates[0][1], seeding.HELD_OUT, 0, HELD_OUT_EPISODES)
@@ -269,9 +268,9 @@ def _choose(trainer: Trainer) -> tuple[Policy, dict[str, Any]]:
         "champion_return_std": float(held_out.std(ddof=1)),
         "champion_episodes": HELD_OUT_EPISODES,
         "champion_without_plasticity_return_mean": float(held_out.mean()),  # it has none
-        "champion_selection_return_mean": both[best],
+        "champion_selection_return_mean": selection_mean,
         "champion_generation": number,
-        "champion_is_final": bool(best == 0),
+        "champion_is_final": best == 0,
         "champion_nodes": champion.nodes,
         "champion_connections": champion.connections,
         "final_return_mean": float(final.mean()),

@@ -25,8 +25,9 @@ from neol.plasticity import NONE, Plasticity
 from neol.rollout import Episodes, RolloutResult, headline
 from neol.tasks import Task
 
-FINAL_ROUND = 4  # candidates that go into the second round
-FINAL_TRIALS = 4  # times as many episodes there
+# The rounds: how many times `champion_trials` each candidate plays, and how many go on. All that tie with the last of
+# those go on too; the third round is for those that still tie (a perfect score on cartpole, failed once in a hundred).
+ROUNDS = ((1, 4), (4, 1), (8, 1))
 
 
 class Champion(NamedTuple):
@@ -45,7 +46,7 @@ def choose_champion(
     plastic: Plasticity,
     normal: Normalization = IDENTITY,
 ) -> Champion:
-    """Two rounds of selection on fresh episodes, then the held-out return."""
+    """Rounds of selection on fresh episodes, then the held-out return."""
     started, cpu = time.monotonic(), time.process_time()
     steps = 0
 
@@ -56,12 +57,13 @@ def choose_champion(
         steps += result.env_steps
         return _known(result)  # f8 (candidates, episodes)
 
-    trials = config.run.champion_trials
-    first = play(candidates, seeding.SELECTION, 0, trials)
-    finalists = np.argsort(-first.mean(axis=1), kind="stable")[:FINAL_ROUND]
-    second = play(take(candidates, finalists), seeding.SELECTION, EPOCH_APART, FINAL_TRIALS * trials)
-    both = np.concatenate([first[finalists], second], axis=1).mean(axis=1)
-    chosen = int(finalists[np.argmax(both)])
+    def fresh(left: np.ndarray, part: int, episodes: int) -> np.ndarray:
+        return play(take(candidates, left), seeding.SELECTION, part, episodes)
+
+    def clones(left: np.ndarray) -> bool:
+        return all((a[left] == a[left[0]]).all() for a in candidates)
+
+    chosen, selection_mean = select(len(candidates.n_nodes), config.run.champion_trials, fresh, clones)
     selection_steps, episodes = steps, config.run.champion_episodes
     measured = play(take(candidates, list({chosen: None, 0: None})), seeding.HELD_OUT, 0, episodes)
     held_out = measured[[0, -1]]  # the chosen one, and the best by fitness, which may be the same
@@ -81,7 +83,7 @@ def choose_champion(
         "champion_return_std": float(held_out[0].std(ddof=1)),
         "champion_episodes": episodes,
         "champion_without_plasticity_return_mean": float(static[0].mean()),
-        "champion_selection_return_mean": float(both.max()),
+        "champion_selection_return_mean": selection_mean,
         "champion_is_best_by_fitness": chosen == 0,
         "champion_nodes": len(phenotype.node_id),
         "champion_connections": len(phenotype.weight),
@@ -90,6 +92,27 @@ def choose_champion(
         "selection_env_steps": selection_steps,
     }
     return Champion(netjson.dump(document), summary, time.monotonic() - started, time.process_time() - cpu)
+
+
+def select(
+    candidates: int,
+    trials: int,
+    play: Callable[
+        [np.ndarray, int, int], np.ndarray
+    ],  # candidates i8 (n,), part, episodes -> returns f8 (n, episodes)
+    same: Callable[[np.ndarray], bool] = lambda left: len(left) == 1,  # nothing to choose between
+) -> tuple[int, float]:
+    """The winner of the rounds (of equals the first), and its mean return in them."""
+    left, scores = np.arange(candidates), np.empty((candidates, 0))  # f8 (left, episodes so far)
+    for number, (times, places) in enumerate(ROUNDS):
+        if number == 2 and same(left):
+            break
+        scores = np.concatenate([scores, play(left, number * EPOCH_APART, times * trials)], axis=1)
+        means = scores.mean(axis=1)
+        order = np.argsort(-means, kind="stable")
+        leaders = order[means[order] >= means[order[:places][-1]]]
+        left, scores = left[leaders], scores[leaders]
+    return int(left[0]), float(scores[0].mean())
 
 
 def _known(result: RolloutResult) -> np.ndarray:

@@ -94,6 +94,7 @@ _HOPPER: dict[str, Any] = {  # hopping wants small steps from small weights, and
     **_LONG, "pop_size": 150, "fitness_offset": -1.0,
     "weight_init_stdev": 0.1, "weight_mutate_rate": 0.9, "weight_mutate_power": 0.1, "weight_replace_rate": 0.0,
     "bias_init_stdev": 0.1, "bias_mutate_rate": 0.9, "bias_mutate_power": 0.1, "bias_replace_rate": 0.0,
+    "reward_scale": 0.0001,  # so do the steps of plasticity: with 0.01 it drives small weights to their limit
 }  # fmt: skip
 _WALKER: dict[str, Any] = {**_LONG, "pop_size": 50, "elitism": 5}  # small steps never left the spot
 _LIDAR = tuple(f"lidar {i}" for i in range(10))
