@@ -1,14 +1,16 @@
 """Speed of the inner loop: rollouts of a real training run against EnvPool's raw stepping, side by side.
 
-For each task, rule and number of threads: env steps per second of the rollouts of generations START to STOP (pool
-creation, window refill and the tail of each generation included), divided by raw stepping of as many environments with
-random actions and as many threads, on EnvPool's fastest synchronous path. Raw blocks stand between the generations,
-so that the machine's noise hits both. Random actions end episodes sooner; EnvPool's auto-resets count as raw steps.
+For each task, rule and number of threads: env steps per second of the rollouts of generations START to STOP (shared
+between the numbers of threads; pool creation, window refill and the tail of each generation included), divided by raw
+stepping of as many environments with random actions and as many threads, on EnvPool's fastest synchronous path. Raw
+blocks stand between the generations, so that the machine's noise hits both. Random actions end episodes sooner;
+EnvPool's auto-resets count as raw steps.
 
-What the difference is made of (one thread): a generation is recorded, and the same environments are stepped once more
-with its very actions, in the same batches, and nothing else done. `simulator_ratio` is that speed against random
-actions (how much slower the simulator is with a population's actions than with noise: nothing of ours), `own_ratio`
-is the training's speed against it (kernels, Python, creation).
+`costs` (one thread): shares of a generation that makes its pool (hopper makes one in 16 generations). And what the
+ratio is made of: the environments of three generations are stepped once more with the very actions of training, in the
+same batches, and nothing else is done. `simulator_ratio` is that speed against random actions: how much slower the
+simulator is in a population's hands (the tail's small batches included). `own_ratio` is the training's speed against
+it: kernels, Python, pool creation where the generation makes its pool.
 
 Run: python benchmarks/engine.py [--tasks ...] [--rules ...] [--threads ...] [--generations START STOP]
 """
@@ -26,6 +28,8 @@ from typing import Any
 import numpy as np
 
 from neol import envpool_engine
+from neol.affinity import free_cores, tied_to
+from neol.config import Config
 from neol.presets import configure
 from neol.tasks import Task
 from neol.training import Trainer
@@ -123,7 +127,11 @@ class Recorder:
         self._pool._send(batch)
 
     def replay(self) -> tuple[int, float]:
-        """Steps and seconds of the same batches in the same environments, without us."""
+        """Steps and seconds of the same batches in the same environments, tied to a core like a lane, without us."""
+        with tied_to(next(iter(free_cores(1)), None)):
+            return self._replay()
+
+    def _replay(self) -> tuple[int, float]:
         pool = MAKE_POOL(self.task, self.seeds, self.max_steps)
         for _ in range(self.resets):
             pool._reset(np.arange(len(self.seeds), dtype=np.int32))
@@ -196,6 +204,29 @@ def breakdown(trainer: Trainer) -> dict[str, Any]:
     }
 
 
+def measure_all(config: Config, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """One evolution; the numbers of threads share its generations START to STOP, and the costs are those after it."""
+    start, stop = options.generations
+    cases: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(config, Path(folder))
+
+        def fresh(threads: int) -> Raw:
+            trainer.engine.close()
+            trainer.engine = envpool_engine.EnvPoolEngine(trainer.task, config.rollout.max_steps, threads)
+            return Raw(trainer.task, config.neat.pop_size, config.rollout.max_steps, threads)
+
+        while trainer.outer.generation < start:
+            trainer.generation()
+        for place, threads in enumerate(options.threads, 1):
+            last = start + (stop - start) * place // len(options.threads)
+            cases.append({"threads": threads, **measure(trainer, fresh(threads), last, options.max_seconds)})
+        raw = fresh(1)
+        cases[0]["costs"] = {**breakdown(trainer), **split(trainer, raw)}
+        trainer.engine.close()
+    return cases
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", default=list(TARGETS))
@@ -208,18 +239,8 @@ def main() -> None:
     cases = []
     for task in options.tasks:
         for rule in options.rules:
-            for threads in options.threads:
-                config = configure(task, rule=rule, pop_size=options.pop_size, episodes=1, threads=threads)
-                with tempfile.TemporaryDirectory() as folder:
-                    trainer = Trainer(config, Path(folder))
-                    while trainer.outer.generation < options.generations[0]:
-                        trainer.generation()
-                    raw = Raw(trainer.task, options.pop_size, config.rollout.max_steps, threads)
-                    done = measure(trainer, raw, options.generations[1], options.max_seconds)
-                    costs = {**breakdown(trainer), **split(trainer, raw)} if threads == 1 else {}
-                    trainer.engine.close()
-                target = TARGETS[task][min(threads, 2) - 1]
-                cases.append({"task": task, "rule": rule, "threads": threads, **done, "target": target, "costs": costs})
+            for case in measure_all(configure(task, rule=rule, pop_size=options.pop_size, episodes=1), options):
+                cases.append({"task": task, "rule": rule, **case, "target": TARGETS[task][min(case["threads"], 2) - 1]})
                 print(json.dumps(cases[-1]), file=sys.stderr, flush=True)
     print(json.dumps({"benchmark": "engine", "pop_size": options.pop_size, "cases": cases}, indent=1))
 
