@@ -6,11 +6,12 @@ stepping of as many environments with random actions and as many threads, on Env
 blocks stand between the generations, so that the machine's noise hits both. Random actions end episodes sooner;
 EnvPool's auto-resets count as raw steps.
 
-`costs` (one thread): shares of a generation that makes its pool (hopper makes one in 16 generations). And what the
-ratio is made of: the environments of three generations are stepped once more with the very actions of training, in the
-same batches, and nothing else is done. `simulator_ratio` is that speed against random actions: how much slower the
-simulator is in a population's hands (the tail's small batches included). `own_ratio` is the training's speed against
-it: kernels, Python, pool creation where the generation makes its pool.
+`costs` (one thread): shares of a generation that makes its pool (hopper makes one in 16 generations); and what the
+ratio is made of, three factors over three more generations:
+ batch_ratio   random actions in training's batches (window, tail; on one core, like a lane) / all 300 at once
+ action_ratio  the same environments once more with training's very actions in its batches / random actions in them:
+               what a population's behaviour costs the simulator, nothing of ours
+ own_ratio     training / the same actions without us: kernels, Python, pool creation where a generation makes its pool
 
 Run: python benchmarks/engine.py [--tasks ...] [--rules ...] [--threads ...] [--generations START STOP]
 """
@@ -47,6 +48,7 @@ class Raw:
     def __init__(self, task: Task, envs: int, max_steps: int, threads: int) -> None:
         import envpool
 
+        self.task, self.envs, self.max_steps = task, envs, max_steps
         self.pool: Any = envpool.make(
             task.id, env_type="gymnasium", num_envs=envs, seed=list(range(envs)), num_threads=threads,
             max_episode_steps=max_steps,
@@ -62,14 +64,29 @@ class Raw:
         self.pool._recv()
         self.steps, self.seconds, self.calls = 0, 0.0, 0
 
-    def block(self, seconds: float) -> None:
-        started = time.perf_counter()
+    def step(self, envs: int) -> None:
+        """The first so many environments."""
+        ids = self.ids[:envs]
+        self.pool._send([ids, ids, self.actions[self.calls % 64, :envs]])
+        self.pool._recv()
+        self.calls += 1
+
+    def block(self, seconds: float) -> tuple[int, float]:
+        """All at once, for so long: steps and seconds."""
+        started, steps = time.perf_counter(), 0
         while time.perf_counter() - started < seconds:
-            self.pool._send([self.ids, self.ids, self.actions[self.calls % 64]])
-            self.pool._recv()
-            self.calls += 1
-            self.steps += len(self.ids)
-        self.seconds += time.perf_counter() - started
+            self.step(self.envs)
+            steps += self.envs
+        took = time.perf_counter() - started
+        self.steps, self.seconds = self.steps + steps, self.seconds + took
+        return steps, took
+
+    def batches(self, sizes: list[int]) -> tuple[int, float]:
+        """Batches of these sizes: steps and seconds."""
+        started = time.perf_counter()
+        for size in sizes:
+            self.step(size)
+        return sum(sizes), time.perf_counter() - started
 
 
 class Costs:
@@ -112,59 +129,70 @@ class Recorder:
 
     def __init__(self, task: Task, seeds: np.ndarray, max_steps: int) -> None:
         self._pool = MAKE_POOL(task, seeds, max_steps)
-        self.task, self.seeds, self.max_steps, self.resets = task, seeds, max_steps, 0
+        self.arguments, self.envs, self.resets = (task, seeds, max_steps), len(seeds), 0
+        self.reward = envpool_engine.field(self._pool, "reward")
         self.sent: list[list[np.ndarray]] = []
+        self.rewards: list[float] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._pool, name)
 
     def _reset(self, ids: np.ndarray) -> None:
-        self.sent, self.resets = [], self.resets + 1
+        self.sent, self.rewards, self.resets = [], [], self.resets + 1
         self._pool._reset(ids)
 
     def _send(self, batch: list[np.ndarray]) -> None:
         self.sent.append([a.copy() for a in batch])
         self._pool._send(batch)
 
-    def replay(self) -> tuple[int, float]:
-        """Steps and seconds of the same batches in the same environments, tied to a core like a lane, without us."""
-        with tied_to(next(iter(free_cores(1)), None)):
-            return self._replay()
+    def _recv(self) -> Any:
+        state = self._pool._recv()
+        self.rewards.append(float(state[self.reward].sum()))
+        return state
 
-    def _replay(self) -> tuple[int, float]:
-        pool = MAKE_POOL(self.task, self.seeds, self.max_steps)
+    def replay(self) -> float:
+        """Seconds of the same batches in the same environments, without us."""
+        pool = MAKE_POOL(*self.arguments)
         for _ in range(self.resets):
-            pool._reset(np.arange(len(self.seeds), dtype=np.int32))
+            pool._reset(np.arange(self.envs, dtype=np.int32))
             pool._recv()
+        states = []
         started = time.perf_counter()
         for batch in self.sent:
             pool._send(batch)
-            pool._recv()
+            states.append(pool._recv()[self.reward])
         seconds = time.perf_counter() - started
         pool.close()
-        return sum(len(ids) for ids, _, _ in self.sent), seconds
+        if [float(rewards.sum()) for rewards in states] != self.rewards[1:]:
+            raise SystemExit("the replay is not the same episodes")
+        return seconds
 
 
 def split(trainer: Trainer, raw: Raw, generations: int = 3) -> dict[str, Any]:
-    """Training, its actions without us, and random actions, generation by generation (one thread)."""
+    """The factors of the ratio, generation by generation (one thread; all but the first side tied to a core)."""
     pools: list[Recorder] = []
-    trainer.engine.close()  # type: ignore[attr-defined]
+    trainer.engine.close()
     envpool_engine.make_pool = lambda *a: pools.append(Recorder(*a)) or pools[-1]  # type: ignore[func-returns-value]
-    ours, again, noise = np.zeros(2), np.zeros(2), np.zeros(2)
+    wide, batches, again, ours = np.zeros((4, 2))  # steps, seconds
     try:
         trainer.generation()  # makes the pool, which a reusable one's later generations do without
         for _ in range(generations):
-            before = trainer.env_steps, raw.steps, raw.seconds
+            wide += raw.block(1.0)
+            steps, made = trainer.env_steps, len(pools)
             trainer.generation()
-            ours += trainer.env_steps - before[0], trainer.timing[-1][2]
-            again += pools[-1].replay()
-            raw.block(1.0)
-            noise += raw.steps - before[1], raw.seconds - before[2]
+            steps = trainer.env_steps - steps
+            ours += steps, trainer.timing[-1][2]
+            with tied_to(next(iter(free_cores(1)), None)):
+                fresh = Raw(raw.task, raw.envs, raw.max_steps, 1)
+                for pool in pools[made:] or pools[-1:]:
+                    again += sum(len(ids) for ids, _, _ in pool.sent), pool.replay()
+                    batches += fresh.batches([len(ids) for ids, _, _ in pool.sent])
+                fresh.pool.close()
     finally:
         envpool_engine.make_pool = MAKE_POOL
-    assert ours[0] == again[0], "the replay is not the same episodes"
-    speed = [steps / seconds for steps, seconds in (ours, again, noise)]
-    return {"simulator_ratio": round(speed[1] / speed[2], 3), "own_ratio": round(speed[0] / speed[1], 3)}
+    speed = [steps / seconds for steps, seconds in (wide, batches, again, ours)]
+    names = ("batch_ratio", "action_ratio", "own_ratio")
+    return {name: round(b / a, 3) for name, a, b in zip(names, speed, speed[1:], strict=False)}
 
 
 def measure(trainer: Trainer, raw: Raw, last: int, max_seconds: float) -> dict[str, Any]:

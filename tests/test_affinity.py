@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from neol import affinity
+from neol import affinity, envpool_engine
 from neol.affinity import LONGEST_PAUSE, Berths, free_cores, tied_to
 from neol.config import NeatConfig, PlasticityConfig
 from neol.envpool_engine import EnvPoolEngine
@@ -22,7 +25,7 @@ from neol.rollout import Episodes, RolloutResult
 from neol.seeding import EPISODE
 from neol.tasks import TASKS
 
-OURS = sorted(os.sched_getaffinity(0))
+OURS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
 several_cores = pytest.mark.skipif(len(OURS) < 2, reason="one core leaves no choice")
 
 
@@ -48,7 +51,7 @@ def hog() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 @several_cores
-def test_every_lane_has_a_core_of_its_own_and_one_lane_stays_where_it_is() -> None:
+def test_every_lane_has_a_core_of_its_own_and_one_lane_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     for lanes in range(1, len(OURS) + 1):
         cores = free_cores(lanes)
         assert len(set(cores)) == lanes
@@ -56,6 +59,9 @@ def test_every_lane_has_a_core_of_its_own_and_one_lane_stays_where_it_is() -> No
     with tied_to(OURS[-1]):
         assert free_cores(1) == ()  # one core that we may use: no choice
     assert free_cores(len(OURS) + 1) == ()
+    for here in OURS:
+        monkeypatch.setattr(ctypes, "CDLL", lambda _, here=here: SimpleNamespace(sched_getcpu=lambda: here))
+        assert free_cores(1) == (here,)
 
 
 def test_siblings_of_a_physical_core_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,21 +90,72 @@ def test_a_tied_thread_and_those_that_it_starts_run_on_that_core_and_only_then()
 
 
 @several_cores
+def test_a_tie_that_somebody_else_changed_is_left_alone() -> None:
+    with tied_to(OURS[0]):
+        os.sched_setaffinity(0, OURS[1:])  # as `taskset -p` does
+    assert sorted(os.sched_getaffinity(0)) == OURS[1:]
+    os.sched_setaffinity(0, OURS)
+    berths = Berths(1)
+    berths.choose()
+    os.sched_setaffinity(0, {OURS[1]})
+    assert berths.choose() in [(None,), (OURS[1],)]  # the other core is not ours any more
+    os.sched_setaffinity(0, OURS)
+
+
+@several_cores
+@pytest.mark.parametrize("threads", [1, 2])
+def test_while_a_lane_plays_it_and_its_simulator_are_tied_to_its_core(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[set[int], list[set[int]]]] = []
+    before = set(os.listdir("/proc/self/task"))
+    plain = envpool_engine.advance
+
+    def advance(*arguments: Any) -> int:
+        new = set(os.listdir("/proc/self/task")) - before - {str(threading.get_native_id())}
+        seen.append((os.sched_getaffinity(0), [os.sched_getaffinity(int(task)) for task in new]))
+        return plain(*arguments)
+
+    monkeypatch.setattr(envpool_engine, "advance", advance)
+    engine = EnvPoolEngine(TASKS["lunarlander"], 30, threads=threads)
+    play(engine, population("lunarlander"), 0)
+    cores = {lane.core for lane in engine.player._lanes}  # type: ignore[attr-defined]
+    engine.close()
+    assert len(cores) == threads
+    assert None not in cores
+    assert {core for lane, _ in seen for core in lane} == cores
+    for lane, others in seen:
+        assert len(lane) == 1
+        assert lane in others  # the pool's thread
+
+
+@several_cores
 def test_lanes_keep_their_cores_until_they_get_too_little_of_them_and_then_wait_longer_each_time() -> None:
     berths = Berths(1)
     held = berths.choose()
-    berths.judge(used=0.95, elapsed=1.0)
+    berths.judge(0.95, [1.0], [100])
     assert berths.choose() == held
     assert held != (None,)
     for pause in (1, 2, 4, 8, 16, 32, 64, LONGEST_PAUSE):
-        berths.judge(used=0.5, elapsed=1.0)
+        berths.judge(0.5, [1.0], [100])
         assert [berths.choose() for _ in range(pause)] == [(None,)] * pause
-        berths.judge(used=0.1, elapsed=1.0)  # without a core there is nothing to let go of
+        berths.judge(0.1, [1.0], [100])  # without a core there is nothing to let go of
         assert berths.choose() != (None,)
-    berths.judge(used=1.0, elapsed=1.0)  # all is well again
-    berths.judge(used=0.5, elapsed=1.0)
+    berths.judge(1.0, [1.0], [100])  # all is well again
+    berths.judge(0.5, [1.0], [100])
     assert berths.choose() == (None,)
     assert berths.choose() != (None,)
+
+
+def test_one_slow_lane_of_many_is_enough_to_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(affinity, "free_cores", lambda lanes: tuple(range(lanes)))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    berths = Berths(8)
+    assert berths.choose() == tuple(range(8))
+    berths.judge(8.0, [1.0] * 7 + [1.2], [100] * 8)  # lanes differ a little
+    assert berths.choose() == tuple(range(8))
+    berths.judge(8.0, [1.0] * 7 + [2.0], [100] * 8)
+    assert berths.choose() == (None,) * 8
 
 
 @several_cores

@@ -147,6 +147,24 @@ def test_of_equals_the_first_wins_and_one_winner_is_not_played_again() -> None:
     assert parts == [0, 16]
 
 
+def test_a_candidate_without_a_return_never_wins() -> None:
+    for means in ([np.nan, 1.0], [1.0, np.nan, 2.0, np.nan], [np.nan] * 6 + [-3.0], [np.nan, -np.inf, 5.0]):
+        returns = np.array(means)
+        best, mean = select(len(means), 2, lambda left, _, episodes, r=returns: np.tile(r[left][:, None], episodes))
+        assert (best, mean) == (int(np.nanargmax(returns)), np.nanmax(returns))
+
+
+def test_however_many_tie_eight_go_on() -> None:
+    played: list[int] = []
+
+    def play(left: np.ndarray, part: int, episodes: int) -> np.ndarray:
+        played.append(len(left))
+        return np.full((len(left), episodes), -200.0)
+
+    assert select(20, 3, play) == (0, -200.0)
+    assert played == [20, 8, 8]
+
+
 def test_clones_are_not_played_against_each_other() -> None:
     champion, engine = choose(poles(STANDS, STANDS, FALLS), settings(rule="none"))
     assert champion.summary["champion_is_best_by_fitness"]

@@ -3,8 +3,8 @@
 A lane and its simulator's thread take turns, so one of them always sleeps, and waking it on another, idle core costs
 about 100 us where waking it on the same core costs 30 (measured here; a lunar lander's step costs 18). So the two share
 a core, each lane another. Results do not depend on it.
-A lane that is tied to a core cannot be moved away when something else wants that core. So lanes that got too little of
-their cores let go of them for a rollout, then for two, four ...
+A lane that is tied to a core cannot be moved away when something else wants that core. So when the lanes together got
+too little of their cores, or one of them was much slower than the others, all let go for a rollout, then for two ...
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import contextlib
 import ctypes
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 
-ENOUGH = 0.8  # of a core's time: less, and something else runs there
+ENOUGH = 0.8  # of the cores' time: less, and something else runs there
+SLOW = 0.67  # of the lanes' median speed: slower, and something else runs on that lane's core
 LONGEST_PAUSE = 64  # rollouts
 
 
@@ -29,18 +31,19 @@ class Berths:
         self._rest, self._pause = 0, 1  # rollouts left without cores | how many the next time
 
     def choose(self) -> tuple[int | None, ...]:
-        """The cores of the next rollout's lanes: those of the last one, unless there were none."""
+        """The cores of the next rollout's lanes: those of the last one, while they are ours."""
         if self._rest:
             self._rest -= 1
-        elif self._held == self._none:
+        elif self._held == self._none or not set(self._held) <= os.sched_getaffinity(0):
             self._held = free_cores(len(self._none)) or self._none
         return self._held
 
-    def judge(self, used: float, elapsed: float) -> None:
-        """The last rollout: seconds of computing, and seconds that the lanes took, together."""
+    def judge(self, used: float, seconds: Sequence[float], steps: Sequence[int]) -> None:
+        """The last rollout: seconds of computing, all in all; the seconds and the steps of each lane that played."""
         if self._held == self._none:
             return
-        if used >= ENOUGH * elapsed:
+        speed = [n / s for n, s in zip(steps, seconds, strict=True)]
+        if used >= ENOUGH * sum(seconds) and min(speed) >= SLOW * median(speed):
             self._pause = 1
             return
         self._held, self._rest = self._none, self._pause
@@ -81,10 +84,11 @@ def tied_to(core: int | None) -> Iterator[None]:
         yield
         return
     before = os.sched_getaffinity(0)
-    with contextlib.suppress(OSError):  # not allowed here: then not
-        os.sched_setaffinity(0, {core})
     try:
+        with contextlib.suppress(OSError):  # not allowed here: then not
+            os.sched_setaffinity(0, {core})
         yield
     finally:
         with contextlib.suppress(OSError):
-            os.sched_setaffinity(0, before)
+            if os.sched_getaffinity(0) == {core}:  # else somebody moved us meanwhile
+                os.sched_setaffinity(0, before)

@@ -25,9 +25,10 @@ from neol.plasticity import NONE, Plasticity
 from neol.rollout import Episodes, RolloutResult, headline
 from neol.tasks import Task
 
-# The rounds: how many times `champion_trials` each candidate plays, and how many go on. All that tie with the last of
-# those go on too; the third round is for those that still tie (a perfect score on cartpole, failed once in a hundred).
+# The rounds: how many times `champion_trials` each candidate plays, and how many go on. Those that tie with the last of
+# them go on too, MOST in all; the third round is for those that still tie (cartpole: perfect but once in a hundred).
 ROUNDS = ((1, 4), (4, 1), (8, 1))
+MOST = 8
 
 
 class Champion(NamedTuple):
@@ -108,9 +109,9 @@ def select(
         if number == 2 and same(left):
             break
         scores = np.concatenate([scores, play(left, number * EPOCH_APART, times * trials)], axis=1)
-        means = scores.mean(axis=1)
+        means = np.nan_to_num(scores.mean(axis=1), nan=-np.inf)
         order = np.argsort(-means, kind="stable")
-        leaders = order[means[order] >= means[order[:places][-1]]]
+        leaders = order[means[order] >= means[order[:places][-1]]][:MOST]
         left, scores = left[leaders], scores[leaders]
     return int(left[0]), float(scores[0].mean())
 

@@ -65,7 +65,10 @@ class EnvPoolPlayer:
         used = time.process_time()
         for start in range(0, count, chunk):
             self._share(shard, start, min(count, start + chunk), tally)
-        self._berths.judge(time.process_time() - used, sum(lane.seconds for lane in self._lanes))
+        played = [lane for lane in self._lanes if lane.steps]
+        self._berths.judge(
+            time.process_time() - used, [lane.seconds for lane in played], [lane.steps for lane in played]
+        )
         if not shard.keep:
             self.close()
         return Played(tally)
@@ -102,16 +105,16 @@ class _Lane:
         self.task, self.max_steps, self.window = task, max_steps, window
         self.stopped = False
         self.core: int | None = None  # None = any
-        self.seconds = 0.0  # in this rollout
+        self.seconds, self.steps = 0.0, 0  # in this rollout
         self._pool: Any = None
         self._pool_seeds = np.zeros(0, np.int32)
         self._pool_resets = 0
 
     def take_core(self, core: int | None) -> None:
         """Where the next rollout is played. A pool's thread stays on the core where it began, so it goes with it."""
-        if core != self.core:
-            self.close()
-        self.core, self.seconds = core, 0.0
+        if core != self.core and self.close():
+            _trim_memory()
+        self.core, self.seconds, self.steps = core, 0.0, 0
 
     def play(self, shard: Shard, start: int, stop: int, tally: Tally) -> None:
         """Play episodes start .. stop of the shard and fill in their results."""
@@ -119,6 +122,7 @@ class _Lane:
         with tied_to(self.core):
             self._play(shard, start, stop, tally)
         self.seconds += time.perf_counter() - started
+        self.steps += int(tally.steps[start:stop].sum())
 
     def _play(self, shard: Shard, start: int, stop: int, tally: Tally) -> None:
         first = self._reset(shard.seeds[start:stop], shard.resets)
