@@ -9,8 +9,8 @@ EnvPool's auto-resets count as raw steps.
 `costs` (one thread): shares of a generation that makes its pool (hopper makes one in 16 generations); and what the
 ratio is made of, three factors over three more generations:
  batch_ratio   random actions in training's batches (window, tail; on one core, like a lane) / all 300 at once
- action_ratio  the same environments once more with training's very actions in its batches / random actions in them:
-               what a population's behaviour costs the simulator, nothing of ours
+ action_ratio  the same environments reset and stepped once more with training's very actions in its batches / random
+               actions in them: what a population's behaviour costs the simulator, nothing of ours
  own_ratio     training / the same actions without us: kernels, Python, pool creation where a generation makes its pool
 
 Run: python benchmarks/engine.py [--tasks ...] [--rules ...] [--threads ...] [--generations START STOP]
@@ -151,13 +151,13 @@ class Recorder:
         return state
 
     def replay(self) -> float:
-        """Seconds of the same batches in the same environments, without us."""
+        """Seconds of the same reset and the same batches in the same environments, without us."""
         pool = MAKE_POOL(*self.arguments)
-        for _ in range(self.resets):
+        for _ in range(self.resets):  # the last is the one that this generation began with
+            started = time.perf_counter()
             pool._reset(np.arange(self.envs, dtype=np.int32))
             pool._recv()
         states = []
-        started = time.perf_counter()
         for batch in self.sent:
             pool._send(batch)
             states.append(pool._recv()[self.reward])
