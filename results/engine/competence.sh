@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Issue "the engine", acceptance 8: held-out returns. Resumable: start it again after a stop.
-#   results/engine/competence.sh lander|cartpole|walkers     (one simulator thread each; about 35, 5 and 150 minutes)
+#   results/engine/competence.sh lander|cartpole|walkers     (one simulator thread each; about 40, 5 and 240 minutes)
 set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}
 OUT=${OUT:-runs/competence}

@@ -112,9 +112,12 @@ def gene_init(config: NeatConfig) -> GeneInit:
 @kernel
 def draw_value(rng, init, gene):
     """A fresh weight, bias or response."""
-    low, high = init.low[gene], init.high[gene]
-    mean, stdev = init.mean[gene], init.stdev[gene]
-    if init.uniform[gene]:  # neat-python: mean +- 2 SD
+    return draw_from(rng, init.low[gene], init.high[gene], init.mean[gene], init.stdev[gene], init.uniform[gene])
+
+
+@kernel
+def draw_from(rng, low, high, mean, stdev, uniform):
+    if uniform:  # neat-python: mean +- 2 SD
         start, stop = max(low, mean - 2.0 * stdev), min(high, mean + 2.0 * stdev)
         value = start + (stop - start) * seeding.uniform(rng)
     else:

@@ -21,6 +21,7 @@ from neol.genome import (
     WEIGHT,
     Genomes,
     draw_enabled,
+    draw_from,
     draw_option,
     draw_value,
     empty_genomes,
@@ -344,17 +345,23 @@ def closes_cycle(g, p, source, target):
 
 
 @kernel
-def mutate_value(value, gene, step_size, rates, init, rng):
-    """A Gaussian step, a fresh value, or neither."""
-    if rates.rate[gene] + rates.replace[gene] <= 0.0:
+def _mutate_value(rng, value, rate, replace, scale, low, high, mean, stdev, uniform):
+    """A Gaussian step of SD `scale`, a fresh value, or neither."""
+    if rate + replace <= 0.0:
         return value
     r = seeding.uniform(rng)
-    if r < rates.rate[gene]:
-        value += rates.power[gene] * step_size * seeding.normal(rng)
-        return min(max(value, init.low[gene]), init.high[gene])
-    if r < rates.rate[gene] + rates.replace[gene]:
-        return draw_value(rng, init, gene)
+    if r < rate:
+        return min(max(value + scale * seeding.normal(rng), low), high)
+    if r < rate + replace:
+        return draw_from(rng, low, high, mean, stdev, uniform)
     return value
+
+
+@kernel
+def _settings(gene, step_size, rates, init):
+    """What `_mutate_value` needs of the tuples, read once: handing them on at every gene costs more than the rest."""
+    change = (rates.rate[gene], rates.replace[gene], rates.power[gene] * step_size)
+    return (*change, init.low[gene], init.high[gene], init.mean[gene], init.stdev[gene], init.uniform[gene])
 
 
 @kernel
@@ -364,14 +371,17 @@ def mutate_values(g, p, rates, init, rng):
         low, high = STEP_SIZE_RANGE
         g.step_size[p] = min(max(g.step_size[p] * math.exp(rates.step_size * seeding.normal(rng)), low), high)
     step = g.step_size[p]
+    settings = _settings(WEIGHT, step, rates, init)
+    weight, enabled, to_true, to_false = g.weight[p], g.enabled[p], rates.to_true, rates.to_false
     for c in range(g.n_conns[p]):
-        g.weight[p, c] = mutate_value(g.weight[p, c], WEIGHT, step, rates, init, rng)
-        toggle = rates.to_false if g.enabled[p, c] else rates.to_true
+        weight[c] = _mutate_value(rng, weight[c], *settings)
+        toggle = to_false if enabled[c] else to_true
         if toggle > 0.0 and seeding.uniform(rng) < toggle:
-            g.enabled[p, c] = seeding.uniform(rng) < 0.5
+            enabled[c] = seeding.uniform(rng) < 0.5
+    of_bias, of_response = _settings(BIAS, step, rates, init), _settings(RESPONSE, step, rates, init)
     for k in range(g.n_nodes[p]):
-        g.bias[p, k] = mutate_value(g.bias[p, k], BIAS, step, rates, init, rng)
-        g.response[p, k] = mutate_value(g.response[p, k], RESPONSE, step, rates, init, rng)
+        g.bias[p, k] = _mutate_value(rng, g.bias[p, k], *of_bias)
+        g.response[p, k] = _mutate_value(rng, g.response[p, k], *of_response)
         if rates.activation > 0.0 and seeding.uniform(rng) < rates.activation:
             g.activation[p, k] = draw_option(rng, -1, init.activation_options)
         if rates.aggregation > 0.0 and seeding.uniform(rng) < rates.aggregation:
