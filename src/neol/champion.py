@@ -98,15 +98,16 @@ def choose_champion(
 def select(
     candidates: int,
     trials: int,
-    play: Callable[
-        [np.ndarray, int, int], np.ndarray
-    ],  # candidates i8 (n,), part, episodes -> returns f8 (n, episodes)
+    play: Callable[[np.ndarray, int, int], np.ndarray],
     same: Callable[[np.ndarray], bool] = lambda left: len(left) == 1,  # nothing to choose between
 ) -> tuple[int, float]:
-    """The winner of the rounds (of equals the first), and its mean return in them."""
+    """The winner of the rounds (of equals the first), and its mean return in them.
+
+    `play`: candidates i8 (n,), part, episodes -> returns f8 (n, episodes).
+    """
     left, scores = np.arange(candidates), np.empty((candidates, 0))  # f8 (left, episodes so far)
     for number, (times, places) in enumerate(ROUNDS):
-        if number == 2 and same(left):
+        if number == len(ROUNDS) - 1 and same(left):
             break
         scores = np.concatenate([scores, play(left, number * EPOCH_APART, times * trials)], axis=1)
         means = np.nan_to_num(scores.mean(axis=1), nan=-np.inf)
