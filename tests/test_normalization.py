@@ -25,7 +25,7 @@ def of_episodes(episodes: list[np.ndarray]) -> Moments:
     normal = from_moments(no_moments(1, 3))
     for e, observations in enumerate(episodes):
         for t, row in enumerate(observations):
-            observe(normal, moments, e, t == 0, row, np.zeros(3))
+            observe(normal, moments, e, t == 0, row.copy())
     return moments
 
 
@@ -50,7 +50,7 @@ def test_an_observation_is_centred_scaled_and_clipped() -> None:
 def test_a_second_attempt_at_an_episode_starts_its_moments_anew() -> None:
     moments, normal = no_moments(1, 1), from_moments(no_moments(1, 1))
     for first, x in ((True, 5.0), (False, 7.0), (True, 1.0), (False, 3.0)):
-        observe(normal, moments, 0, first, np.array([x]), np.zeros(1))
+        observe(normal, moments, 0, first, np.array([x]))
     assert (moments.n[0], moments.mean[0, 0], moments.m2[0, 0]) == (2.0, 2.0, 2.0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import warnings
@@ -10,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba.core.runtime import rtsys
+from numba.core.runtime._nrt_python import memsys_enable_stats
 
 from neol import netjson, rollout, seeding
 from neol.config import NeatConfig, PlasticityConfig
@@ -369,3 +372,22 @@ print(len(made), sum(ref() is not None for ref in made))
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     count, alive = map(int, done.stdout.split()[-2:])
     assert count >= 3 and alive == 0, done.stderr
+
+
+def test_rollouts_keep_no_reference_to_anything() -> None:
+    """The step kernels count no references, those around them do: what they take they give back."""
+    task = TASKS["cartpole"]
+    ph = compiled(task, population(task, 6))
+    arrays = [part for part in ph if isinstance(part, np.ndarray)]
+
+    def held() -> list[int]:
+        gc.collect()
+        stats = rtsys.get_allocation_stats()
+        return [stats.mi_alloc - stats.mi_free, *map(sys.getrefcount, arrays)]
+
+    memsys_enable_stats()
+    play(task, ph, episodes(2), window=3)
+    before = held()
+    for _ in range(5):
+        play(task, ph, episodes(2), window=3)
+    assert held() == before

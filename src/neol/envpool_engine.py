@@ -31,7 +31,6 @@ from neol.rollout import (
     Shard,
     Tally,
     advance,
-    begin,
     make_context,
     new_tally,
     new_window,
@@ -125,34 +124,35 @@ class _Lane:
         self.steps += int(tally.steps[start:stop].sum())
 
     def _play(self, shard: Shard, start: int, stop: int, tally: Tally) -> None:
-        first = self._reset(shard.seeds[start:stop], shard.resets)
+        state = self._reset(shard.seeds[start:stop], shard.resets)
         task, ph = self.task, shard.phenotypes
+        env_id, obs, reward, done = (field(self._pool, k) for k in ("info:env_id", "obs", "reward", "done"))
+        first = np.empty((stop - start, task.n_inputs))
+        first[state[env_id]] = self._rows(state[obs])
         count = min(self.window, stop - start)
         window = new_window(len(first), count, task, shard, start, stop, self.max_steps)
         actions = action_map(task.components)
         context = make_context(ph, new_slots(ph, count), window, actions, shard.plastic, shard.normal, first, tally)
-        env_id, obs, reward, done = (field(self._pool, k) for k in ("info:env_id", "obs", "reward", "done"))
-        observation, rewards = np.zeros((count, task.n_inputs)), np.zeros(count)
-        dtype, shape = self._pool.spec.action_array_spec["action"].dtype, (-1, *task.action_shape)
-        send, receive, ids, action = self._pool._send, self._pool._recv, window.ids, window.action
-        active = begin(context)
+        dtype, action = self._pool.spec.action_array_spec["action"].dtype, window.action.reshape(-1, *task.action_shape)
+        send, receive, ids = self._pool._send, self._pool._recv, window.ids
+        begun = np.arange(count, dtype=np.int32)  # every slot takes its first episode; what is observed does not matter
+        active = advance(context, begun, self._rows(state[obs]), state[reward], state[done])
         while active and not self.stopped:
             running = ids[:active]
-            send([running, running, action[:active].astype(dtype).reshape(shape)])
+            send([running, running, action[:active].astype(dtype)])
             state = receive()
-            self._fill(observation[:active], state[obs])
-            rewards[:active] = state[reward]
-            active = advance(context, state[env_id], observation, rewards, state[done])
+            active = advance(context, state[env_id], self._rows(state[obs]), state[reward], state[done])
 
-    def _fill(self, rows: np.ndarray, observed: np.ndarray) -> None:
-        """EnvPool's observations as inputs f8 (n, I)."""
+    def _rows(self, observed: np.ndarray) -> np.ndarray:
+        """EnvPool's observations as inputs (n, I): 32 or 64 bits wide, so that few kernels are compiled."""
         if self.task.leaves[0].kind == ONE_HOT:
-            rows[:] = observed.reshape(-1, 1) == np.arange(rows.shape[1]) + self.task.leaves[0].start[0]
-        else:
-            rows[:] = observed.reshape(rows.shape)
+            return 1.0 * (observed.reshape(-1, 1) == np.arange(self.task.n_inputs) + self.task.leaves[0].start[0])
+        if observed.dtype.kind != "f":
+            observed = observed.astype(np.float64)
+        return observed if observed.ndim == 2 else observed.reshape(-1, self.task.n_inputs)
 
-    def _reset(self, seeds: np.ndarray, resets: int) -> np.ndarray:
-        """First observations f8 (envs, I) of environments with these seeds and that many resets behind them."""
+    def _reset(self, seeds: np.ndarray, resets: int) -> Any:
+        """EnvPool's state of environments with these seeds, that many resets behind them, at their beginning."""
         if self._pool is None or resets < self._pool_resets or not np.array_equal(seeds, self._pool_seeds):
             if self.close():
                 _trim_memory()
@@ -163,11 +163,7 @@ class _Lane:
             self._pool._reset(ids)
             state = self._pool._recv()
             self._pool_resets += 1
-        rows = np.empty((len(seeds), self.task.n_inputs))
-        self._fill(rows, state[field(self._pool, "obs")])
-        first = np.empty_like(rows)
-        first[state[field(self._pool, "info:env_id")]] = rows
-        return first
+        return state
 
     def close(self) -> bool:
         """Free the environments; whether there were any."""

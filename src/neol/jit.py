@@ -27,6 +27,7 @@ def _source_stamp() -> tuple[tuple[str, int, int], ...]:
         for f in modules
         if f.name in ("config.py", "tasks.py", "jit.py")
         or "\n@kernel" in (text := f.read_text("utf-8"))
+        or "\n@bare" in text
         or "\n@inlined" in text
     ]
     return tuple((f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in files)
@@ -34,14 +35,23 @@ def _source_stamp() -> tuple[tuple[str, int, int], ...]:
 
 def kernel(function: F, **options: Any) -> F:
     """Compile without the GIL, with IEEE division, cached on disk."""
+    options = {"_nrt": True, **options}  # said, since a callee would take its first caller's, into the cache
     dispatcher: Any = njit(cache=True, nogil=True, error_model="numpy", **options)(function)
     dispatcher._cache._cache_file._source_stamp = _source_stamp()
     return dispatcher
 
 
+def bare(function: F, **options: Any) -> F:
+    """A kernel that allocates nothing, and so does without reference counts: in a step they cost more than the work.
+
+    What its arguments refer to must outlive the call; Numba refuses to compile an allocation.
+    """
+    return kernel(function, _nrt=False, **options)
+
+
 def inlined(function: F) -> F:
-    """A kernel whose body is copied into those that call it: passing dozens of arrays costs more than the work."""
-    return kernel(function, inline="always")
+    """A bare kernel whose body is copied into those that call it: passing dozens of arrays costs more than the work."""
+    return bare(function, inline="always")
 
 
 @contextmanager

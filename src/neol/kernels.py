@@ -41,7 +41,8 @@ def load(ph, slots, b, p):
     """Start genome p in slot b: its own weights, no activity, theta = 0, z = 0."""
     slots.genome[b] = p
     first, last = ph.edge_start[ph.node_start[p]], ph.edge_start[ph.node_start[p + 1]]
-    slots.weight[b, : last - first] = ph.weight[first:last]
+    for e in range(first, last):
+        slots.weight[b, e - first] = ph.weight[e]
     slots.trace[b] = 0.0
     slots.value[b] = 0.0
     slots.theta[b] = 0.0
@@ -56,8 +57,10 @@ def forward(ph, slots, b, observation, limit):
     n, inputs = stop - start, ph.inputs
     value, weight = slots.value[b], slots.weight[b]
     if ph.remembers[p]:
-        value[inputs + n : inputs + 2 * n] = value[inputs : inputs + n]
-    value[:inputs] = observation
+        for k in range(inputs, inputs + n):
+            value[n + k] = value[k]
+    for i in range(inputs):
+        value[i] = observation[i]
     for k in range(start, stop):
         first, last = ph.edge_start[k], ph.edge_start[k + 1]
         if ph.aggregation[k] == SUM:

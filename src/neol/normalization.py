@@ -40,9 +40,8 @@ IDENTITY = Normalization(False, np.zeros(0), np.ones(0))
 
 
 @inlined
-def observe(normal, moments, episode, first, observation, scratch):
-    """The observation f8 (I,) as the network sees it; adds it to its episode's moments."""
-    seen = observation
+def observe(normal, moments, episode, first, observation):
+    """Turn an observation f8 (I,) into what the network sees; adds it to its episode's moments before."""
     if normal.on:
         if first:
             moments.n[episode] = 0.0
@@ -53,9 +52,7 @@ def observe(normal, moments, episode, first, observation, scratch):
             delta = observation[i] - moments.mean[episode, i]
             moments.mean[episode, i] += delta / moments.n[episode]
             moments.m2[episode, i] += delta * (observation[i] - moments.mean[episode, i])
-        normalize(normal, observation, scratch)
-        seen = scratch
-    return seen
+        normalize(normal, observation, observation)
 
 
 @kernel

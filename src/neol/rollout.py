@@ -15,7 +15,7 @@ from numba import types
 from numba.experimental import structref
 
 from neol import seeding
-from neol.jit import inlined, kernel
+from neol.jit import bare, inlined, kernel
 from neol.kernels import decode, finish, load, step
 from neol.normalization import IDENTITY, Moments, Normalization, no_moments, observe
 from neol.phenotype import Phenotypes
@@ -183,12 +183,12 @@ class LocalEngine:
 class Window(NamedTuple):
     """The episodes in flight."""
 
-    slot_of: np.ndarray  # i4 (envs,) slot of each running env
-    episode: np.ndarray  # i4 (B,) episode of each slot (counted in the shard), -1 = idle
+    slot_of: np.ndarray  # i4 (envs,) slot of each running env; before any runs, env i stands for slot i
+    episode: np.ndarray  # i4 (B,) episode of each slot (counted in the shard), -1 = none
     ids: np.ndarray  # i4 (B,) envs to step next, in order
     action: np.ndarray  # f8 (B, A) their actions
     outputs: np.ndarray  # f8 (O,) scratch
-    inputs: np.ndarray  # f8 (I,) scratch
+    inputs: np.ndarray  # f8 (I,) scratch: what the network sees
     # next episode | first of the chunk | end of the chunk | N | place in its genome of episode 0 | longest episode
     queue: np.ndarray  # i8 (6,)
 
@@ -198,7 +198,7 @@ def new_window(
 ) -> Window:
     """For episodes start .. stop of a shard, `count` at once, in that many environments."""
     return Window(
-        np.zeros(envs, np.int32),
+        np.arange(envs, dtype=np.int32),
         np.full(count, -1, np.int32),
         np.empty(count, np.int32),
         np.zeros((count, len(task.components))),
@@ -230,23 +230,20 @@ def make_context(ph, slots, window, actions, plastic, normal, first, result):
 
 
 @inlined
-def _start(ph, slots, window, actions, plastic, normal, result, episode, b, observation, action):
-    """Episode's life begins in slot b: its first action f8 (A,) for its first observation f8 (I,)."""
-    result.returns[episode] = 0.0
-    result.steps[episode] = 0
-    load(ph, slots, b, (window.queue[4] + episode) // window.queue[3])
-    seen = observe(normal, result.moments, episode, True, observation, window.inputs)
-    step(ph, slots, b, seen, 0.0, True, plastic, window.outputs)
-    decode(window.outputs, actions, action)
+def _choose(ph, slots, window, actions, plastic, normal, result, episode, b, reward, fresh, action):
+    """Slot b takes in its reward and what it sees (window.inputs), and chooses its next action f8 (A,).
 
-
-@inlined
-def _go_on(ph, slots, window, actions, plastic, normal, result, episode, b, observation, reward, action):
-    """Slot b takes in a reward and an observation f8 (I,), and chooses its next action f8 (A,)."""
-    result.returns[episode] += reward
-    result.steps[episode] += 1
-    seen = observe(normal, result.moments, episode, False, observation, window.inputs)
-    step(ph, slots, b, seen, reward, False, plastic, window.outputs)
+    fresh: the episode begins, with its first observation and no reward yet.
+    """
+    if fresh:
+        load(ph, slots, b, (window.queue[4] + episode) // window.queue[3])
+        result.returns[episode] = 0.0
+        result.steps[episode] = 0
+    else:
+        result.returns[episode] += reward
+        result.steps[episode] += 1
+    observe(normal, result.moments, episode, fresh, window.inputs)
+    step(ph, slots, b, window.inputs, reward, fresh, plastic, window.outputs)
     decode(window.outputs, actions, action)
 
 
@@ -260,54 +257,46 @@ def _end(ph, slots, window, plastic, result, episode, b, reward):
     if (window.queue[4] + episode) % n == n - 1:
         p = slots.genome[b]
         start, stop = ph.edge_start[ph.node_start[p]], ph.edge_start[ph.node_start[p + 1]]
-        result.weight[start:stop] = slots.weight[b, : stop - start]
-
-
-@inlined
-def _start_next(ph, slots, window, actions, plastic, normal, first, result, b, row):
-    """Give slot b the next queued episode and put its first action in `row`; return how many rows are used."""
-    episode = window.queue[0]
-    if episode == window.queue[2]:
-        window.episode[b] = -1
-        return row
-    window.queue[0] += 1
-    env = episode - window.queue[1]
-    window.episode[b] = episode
-    window.slot_of[env] = b
-    _start(ph, slots, window, actions, plastic, normal, result, episode, b, first[env], window.action[row])
-    window.ids[row] = env
-    return row + 1
-
-
-@kernel
-def begin(context):
-    """Start the first episodes; return how many are in flight."""
-    c = context
-    row = 0
-    for b in range(len(c.window.episode)):
-        row = _start_next(c.ph, c.slots, c.window, c.actions, c.plastic, c.normal, c.first, c.result, b, row)
-    return row
+        for e in range(start, stop):
+            result.weight[e] = slots.weight[b, e - start]
 
 
 @kernel
 def advance(context, env_id, observation, reward, done):
     """Take in one step of every running environment and choose what each does next; return how many go on.
 
-    env_id i4 (n,), observation f8 (n.., I), reward f8 (n..,), done b1 (n,).
+    A slot whose episode is over, or that has none yet, takes the next in the queue.
+    env_id i4 (n,), observation (n.., I), reward (n..,), done b1 (n..,).
     """
-    ph, slots, window, plastic, normal = context.ph, context.slots, context.window, context.plastic, context.normal
-    actions, first, result = context.actions, context.first, context.result
+    c = context
+    lives = c.ph, c.slots, c.window, c.actions, c.plastic, c.normal, c.first, c.result
+    return _advance(*lives, env_id, observation, reward, done)
+
+
+@bare
+def _advance(ph, slots, window, actions, plastic, normal, first, result, env_id, observation, reward, done):
     row = 0
     for i in range(len(env_id)):
-        b = window.slot_of[env_id[i]]
+        env, r = env_id[i], np.float64(reward[i])
+        b = window.slot_of[env]
         episode = window.episode[b]
-        if done[i] or result.steps[episode] + 1 >= window.queue[5]:  # not every environment keeps its limit
-            _end(ph, slots, window, plastic, result, episode, b, reward[i])
-            row = _start_next(ph, slots, window, actions, plastic, normal, first, result, b, row)
-            continue
-        action = window.action[row]
-        _go_on(ph, slots, window, actions, plastic, normal, result, episode, b, observation[i], reward[i], action)
-        window.ids[row] = env_id[i]
+        # not every environment keeps its limit
+        fresh = episode < 0 or done[i] or result.steps[episode] + 1 >= window.queue[5]
+        if fresh:
+            if episode >= 0:
+                _end(ph, slots, window, plastic, result, episode, b, r)
+            if window.queue[0] == window.queue[2]:
+                window.episode[b] = -1
+                continue
+            episode = window.queue[0]
+            window.queue[0] += 1
+            env, r = episode - window.queue[1], np.float64(0.0)
+            window.episode[b] = episode
+            window.slot_of[env] = b
+        for k in range(len(window.inputs)):
+            window.inputs[k] = first[env, k] if fresh else observation[i, k]
+        _choose(ph, slots, window, actions, plastic, normal, result, episode, b, r, fresh, window.action[row])
+        window.ids[row] = env
         row += 1
     return row
 
@@ -318,17 +307,21 @@ BEGIN, GO_ON, END = range(3)
 @kernel
 def live(context, phase, episode, observation, reward):
     """One moment of one life, in slot 0; False where a number is not finite. observation f8 (I,)."""
-    ph, slots, window, plastic, normal = context.ph, context.slots, context.window, context.plastic, context.normal
-    actions, result, action = context.actions, context.result, context.window.action[0]
+    c = context
+    return _live(c.ph, c.slots, c.window, c.actions, c.plastic, c.normal, c.result, phase, episode, observation, reward)
+
+
+@bare
+def _live(ph, slots, window, actions, plastic, normal, result, phase, episode, observation, reward):
     sound = np.isfinite(reward) and (phase == BEGIN or np.isfinite(result.returns[episode] + reward))
-    for x in observation:
-        sound &= np.isfinite(x)
+    for k in range(len(window.inputs)):
+        window.inputs[k] = observation[k]
+        sound &= np.isfinite(observation[k])
     if not sound:
         return False
-    if phase == GO_ON:
-        _go_on(ph, slots, window, actions, plastic, normal, result, episode, 0, observation, reward, action)
-    elif phase == BEGIN:
-        _start(ph, slots, window, actions, plastic, normal, result, episode, 0, observation, action)
-    else:
+    if phase == END:
         _end(ph, slots, window, plastic, result, episode, 0, reward)
+    else:
+        fresh = phase == BEGIN
+        _choose(ph, slots, window, actions, plastic, normal, result, episode, 0, reward, fresh, window.action[0])
     return True
