@@ -472,6 +472,18 @@ def test_predict_refuses_a_state_of_another_batch_size() -> None:
     one_sentence(lambda: net.predict(np.zeros((2, 3)), state))  # 2 of 3, so that the bug cannot corrupt memory here
 
 
+@pytest.mark.parametrize("begins", (True, False))
+def test_predict_refuses_a_state_of_another_network(begins: bool) -> None:
+    edges = {(-1, 0): Edge(1.0), (-2, 0): Edge(1.0), (-3, 0): Edge(1.0)}
+    wide, narrow = (
+        PlasticNetwork.from_json(oracle.document(Net([-1, -2, -3], [0], {0: Node()}, part)))
+        for part in (edges, {(-1, 0): Edge(1.0)})
+    )
+    _, state = narrow.predict(np.zeros((2, 3)))
+    one_sentence(lambda: wide.predict(np.zeros((2, 3)), state, np.full(2, begins)), "state", "2 observations")
+    one_sentence(lambda: wide.predict(np.zeros((2, 3)), (np.zeros(2),)), "state")
+
+
 def test_a_duplicated_node_is_refused() -> None:
     one_sentence(lambda: PlasticNetwork.from_json(valid(nodes=[*valid()["nodes"], valid()["nodes"][0]])), "0")
 

@@ -391,3 +391,9 @@ def test_rollouts_keep_no_reference_to_anything() -> None:
     for _ in range(5):
         play(task, ph, episodes(2), window=3)
     assert held() == before
+
+
+def test_networks_that_do_not_fit_the_task_are_refused() -> None:
+    lander = TASKS["lunarlander"]
+    with pytest.raises(ValueError, match="4 inputs cannot play a task with 8"):
+        play(lander, compiled(TASKS["cartpole"], population(TASKS["cartpole"], 2)), episodes(1))

@@ -127,8 +127,11 @@ class _Lane:
         state = self._reset(shard.seeds[start:stop], shard.resets)
         task, ph = self.task, shard.phenotypes
         env_id, obs, reward, done = (field(self._pool, k) for k in ("info:env_id", "obs", "reward", "done"))
-        first = np.empty((stop - start, task.n_inputs))
-        first[state[env_id]] = self._rows(state[obs])
+        rows = self._rows(state[obs])
+        if rows.shape != (stop - start, task.n_inputs):  # the kernels do not look
+            raise ValueError(f"EnvPool's observations are of shape {rows.shape}, not {(stop - start, task.n_inputs)}")
+        first = np.empty(rows.shape)
+        first[state[env_id]] = rows
         count = min(self.window, stop - start)
         window = new_window(len(first), count, task, shard, start, stop, self.max_steps)
         actions = action_map(task.components)
@@ -136,7 +139,7 @@ class _Lane:
         dtype, action = self._pool.spec.action_array_spec["action"].dtype, window.action.reshape(-1, *task.action_shape)
         send, receive, ids = self._pool._send, self._pool._recv, window.ids
         begun = np.arange(count, dtype=np.int32)  # every slot takes its first episode; what is observed does not matter
-        active = advance(context, begun, self._rows(state[obs]), state[reward], state[done])
+        active = advance(context, begun, rows, state[reward], state[done])
         while active and not self.stopped:
             running = ids[:active]
             send([running, running, action[:active].astype(dtype)])

@@ -44,7 +44,8 @@ def kernel(function: F, **options: Any) -> F:
 def bare(function: F, **options: Any) -> F:
     """A kernel that allocates nothing, and so does without reference counts: in a step they cost more than the work.
 
-    What its arguments refer to must outlive the call; Numba refuses to compile an allocation.
+    What its arguments refer to must outlive the call. It returns no array and calls nothing that returns one; Numba
+    refuses to compile an allocation of its own.
     """
     return kernel(function, _nrt=False, **options)
 

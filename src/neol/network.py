@@ -119,9 +119,13 @@ class PlasticNetwork:
             if episode_start is not None and np.any(episode_start):
                 self.reset()
             return np.asarray(self.act(observed[0])), state
-        slots: Slots = new_slots(self.network.phenotype, len(observed)) if state is None else state
-        if len(slots.genome) != len(observed):
-            raise NeolError(f"state of {len(slots.genome)} networks is not allowed; it must be of {len(observed)}.")
+        blank = new_slots(self.network.phenotype, len(observed))
+        slots: Slots = blank if state is None else state
+        if not isinstance(slots, Slots) or [a.shape for a in slots] != [a.shape for a in blank]:  # kernels do not look
+            raise NeolError(
+                f"this state is not allowed; it must be what predict returned for {len(observed)} observations "
+                "of this network."
+            )
         starts = np.ones(len(observed), bool) if state is None else np.broadcast_to(episode_start, len(observed))
         actions = []
         for b, (row, start) in enumerate(zip(observed, starts, strict=True)):

@@ -119,6 +119,8 @@ class Plan:
     def __init__(
         self, task: Task, phenotypes: Phenotypes, plastic: Plasticity, episodes: Episodes, normal: Normalization
     ) -> None:
+        if phenotypes.inputs != task.n_inputs:  # the kernels do not look
+            raise ValueError(f"networks with {phenotypes.inputs} inputs cannot play a task with {task.n_inputs}")
         self.phenotypes, self.plastic, self.normal, self.n = phenotypes, plastic, normal, episodes.per_genome
         self.total = phenotypes.size * self.n
         # more resets in later chunks would end common random numbers
@@ -323,5 +325,6 @@ def _live(ph, slots, window, actions, plastic, normal, result, phase, episode, o
         _end(ph, slots, window, plastic, result, episode, 0, reward)
     else:
         fresh = phase == BEGIN
-        _choose(ph, slots, window, actions, plastic, normal, result, episode, 0, reward, fresh, window.action[0])
+        r = 0.0 if fresh else reward
+        _choose(ph, slots, window, actions, plastic, normal, result, episode, 0, r, fresh, window.action[0])
     return True
