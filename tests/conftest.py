@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ settings.register_profile("fixed", derandomize=True, **PATIENT)
 settings.register_profile("search", **PATIENT)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fixed")
 settings.load_profile(PROFILE)
+
+# A job in a shell's background ignores Ctrl-C, and so would everything that the tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # JAX keeps what it compiled, for the processes that follow.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "jax"))
