@@ -181,6 +181,19 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     assert not is_busy(next(p for p in (out / "runs").iterdir() if p.is_dir()))
 
 
+def test_workers_of_a_study_in_a_shells_background_can_be_interrupted() -> None:
+    """There SIGINT is ignored, and children inherit that; a crew ends its workers with it."""
+    command = [sys.executable, "-m", "neol.study_worker"]
+    ignore = lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)  # noqa: E731
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=ignore) as worker:
+        deadline = time.monotonic() + 60
+        while worker.poll() is None and time.monotonic() < deadline:
+            worker.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+        worker.kill()
+    assert worker.returncode != -signal.SIGKILL
+
+
 FAILING = """
 [study]
 tasks = ["trouble:Trouble"]

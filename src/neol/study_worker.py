@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -90,6 +91,7 @@ def main() -> None:
     from neol.worker import die_with_parent
 
     die_with_parent()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # how a crew ends; ignored in a shell's background
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a simulator prints is no answer
     for line in sys.stdin:
