@@ -22,13 +22,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _source_stamp() -> tuple[tuple[str, int, int], ...]:
     """(name, mtime, size) of every module that kernels are made from."""
     modules = sorted(Path(__file__).parent.glob("*.py"))
+    marks = ("\n@kernel", "\n@bare", "\n@inlined")
     files = [
         f
         for f in modules
-        if f.name in ("config.py", "tasks.py", "jit.py")
-        or "\n@kernel" in (text := f.read_text("utf-8"))
-        or "\n@bare" in text
-        or "\n@inlined" in text
+        if f.name in ("config.py", "tasks.py", "jit.py") or any(mark in f.read_text("utf-8") for mark in marks)
     ]
     return tuple((f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in files)
 
