@@ -22,13 +22,13 @@ test: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 check: setup
-	$(BIN)/ruff format --check src tests benchmarks examples
-	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples tools
+	$(BIN)/ruff check src tests benchmarks examples tools
 	$(BIN)/mypy
 
 format: setup
-	$(BIN)/ruff format src tests benchmarks examples
-	$(BIN)/ruff check --fix src tests benchmarks examples
+	$(BIN)/ruff format src tests benchmarks examples tools
+	$(BIN)/ruff check --fix src tests benchmarks examples tools
 
 # Speed, side by side with the alternatives; JSON out. Wants a quiet machine.
 bench: setup

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from neol import seeding
-from neol.envpool_engine import EnvPoolEngine
-from neol.evaluation import mean_interval
-from neol.genome import take
-from neol.gymnasium_engine import LocalGymnasium
-from neol.presets import configure
-from neol.rollout import Episodes
-from neol.training import Trainer
+from neol.deploy.evaluation import mean_interval
+from neol.neat.genome import take
+from neol.rollout.envpool_player import EnvPoolEngine
+from neol.rollout.gymnasium_player import LocalGymnasium
+from neol.rollout.shards import Episodes
+from neol.training.configure import configure
+from neol.training.loop import Training
 
 NETWORKS, EPISODES = 20, 10
 
@@ -32,7 +32,7 @@ NETWORKS, EPISODES = 20, 10
 def compare(name: str, rule: str, generations: int) -> dict[str, Any]:
     config = configure(name, rule=rule, pop_size=100, seed=5)
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(config, Path(folder))
+        trainer = Training(config, Path(folder))
         for _ in range(generations):
             done = trainer.generation()
         best = take(done.genomes, np.argsort(-done.fitness, kind="stable")[:NETWORKS])

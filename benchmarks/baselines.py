@@ -22,7 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from neol.tasks import TASKS
+from neol.baselines.settings import baseline_config
+from neol.envs.tasks import TASKS
 
 ARMS = ("neol", "ppo", "sac")
 
@@ -41,11 +42,11 @@ def timed(advance: Callable[[], int], seconds: float) -> dict[str, float]:
 
 
 def measure_neol(task: str, cores: int, seconds: float) -> dict[str, float]:
-    from neol.presets import configure
-    from neol.training import Trainer
+    from neol.training.configure import configure
+    from neol.training.loop import Training
 
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(configure(task, threads=cores, max_env_steps=0), Path(folder))
+        trainer = Training(configure(task, threads=cores, max_env_steps=0), Path(folder))
 
         def advance() -> int:
             trainer.generation()
@@ -58,11 +59,10 @@ def measure_neol(task: str, cores: int, seconds: float) -> dict[str, float]:
 
 
 def measure_baseline(algorithm: str, task: str, cores: int, seconds: float) -> dict[str, float]:
-    from neol.baseline_settings import configure
-    from neol.learner import Learner
+    from neol.baselines.sbx import Learner
 
     changed: dict[str, Any] = {"learning_starts": 300} if algorithm == "sac" else {}
-    config = configure(algorithm, task, 10_000_000, threads=cores, hyperparameters=changed)
+    config = baseline_config(algorithm, task, 10_000_000, threads=cores, hyperparameters=changed)
     learner = Learner(config, TASKS[task])
     learner.begin(0)
     if algorithm == "sac":

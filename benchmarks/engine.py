@@ -28,18 +28,18 @@ from typing import Any
 
 import numpy as np
 
-from neol import envpool_engine
-from neol.affinity import free_cores, tied_to
-from neol.config import Config
-from neol.presets import configure
-from neol.tasks import Task
-from neol.training import Trainer
+from neol.config.schema import Config
+from neol.envs.tasks import Task
+from neol.rollout import envpool_player as envpool_engine
+from neol.rollout.core_pinning import free_cores, pinned_to
+from neol.training.configure import configure
+from neol.training.loop import Training
 
 TARGETS = {  # (one thread, two threads)
     "cartpole": (0.6, 0.5), "lunarlander": (0.9, 0.85), "hopper": (0.9, 0.85), "bipedalwalker": (0.95, 0.9),
 }  # fmt: skip
 
-MAKE_POOL = envpool_engine.make_pool
+MAKE_POOL = envpool_engine.make_envpool
 
 
 class Raw:
@@ -95,16 +95,16 @@ class Costs:
     def __init__(self) -> None:
         self.creation = self.kernel = self.tail = 0.0
         self.calls = self.tail_calls = 0
-        self._make, self._advance, self._last = envpool_engine.make_pool, envpool_engine.advance, 0.0
+        self._make, self._advance, self._last = envpool_engine.make_envpool, envpool_engine.advance, 0.0
 
     def __enter__(self) -> Costs:
-        envpool_engine.make_pool, envpool_engine.advance = self.make_pool, self.advance
+        envpool_engine.make_envpool, envpool_engine.advance = self.make_envpool, self.advance
         return self
 
     def __exit__(self, *_: object) -> None:
-        envpool_engine.make_pool, envpool_engine.advance = self._make, self._advance
+        envpool_engine.make_envpool, envpool_engine.advance = self._make, self._advance
 
-    def make_pool(self, *arguments: Any) -> Any:
+    def make_envpool(self, *arguments: Any) -> Any:
         started = time.perf_counter()
         pool = self._make(*arguments)
         self._last = time.perf_counter()
@@ -128,25 +128,25 @@ class Recorder:
     """A pool that keeps what it is sent."""
 
     def __init__(self, task: Task, seeds: np.ndarray, max_steps: int) -> None:
-        self._pool = MAKE_POOL(task, seeds, max_steps)
+        self._envpool = MAKE_POOL(task, seeds, max_steps)
         self.arguments, self.envs, self.resets = (task, seeds, max_steps), len(seeds), 0
-        self.reward = envpool_engine.field(self._pool, "reward")
+        self.reward = envpool_engine.field(self._envpool, "reward")
         self.sent: list[list[np.ndarray]] = []
         self.rewards: list[float] = []
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._pool, name)
+        return getattr(self._envpool, name)
 
     def _reset(self, ids: np.ndarray) -> None:
         self.sent, self.rewards, self.resets = [], [], self.resets + 1
-        self._pool._reset(ids)
+        self._envpool._reset(ids)
 
     def _send(self, batch: list[np.ndarray]) -> None:
         self.sent.append([a.copy() for a in batch])
-        self._pool._send(batch)
+        self._envpool._send(batch)
 
     def _recv(self) -> Any:
-        state = self._pool._recv()
+        state = self._envpool._recv()
         self.rewards.append(float(state[self.reward].sum()))
         return state
 
@@ -168,11 +168,11 @@ class Recorder:
         return seconds
 
 
-def split(trainer: Trainer, raw: Raw, generations: int = 3) -> dict[str, Any]:
+def split(trainer: Training, raw: Raw, generations: int = 3) -> dict[str, Any]:
     """The factors of the ratio, generation by generation (one thread; all but the first side tied to a core)."""
     pools: list[Recorder] = []
     trainer.engine.close()
-    envpool_engine.make_pool = lambda *a: pools.append(Recorder(*a)) or pools[-1]  # type: ignore[func-returns-value]
+    envpool_engine.make_envpool = lambda *a: pools.append(Recorder(*a)) or pools[-1]  # type: ignore[func-returns-value]
     wide, batches, again, ours = np.zeros((4, 2))  # steps, seconds
     try:
         trainer.generation()  # makes the pool, which a reusable one's later generations do without
@@ -182,20 +182,20 @@ def split(trainer: Trainer, raw: Raw, generations: int = 3) -> dict[str, Any]:
             trainer.generation()
             steps = trainer.env_steps - steps
             ours += steps, trainer.timing[-1][2]
-            with tied_to(next(iter(free_cores(1)), None)):
+            with pinned_to(next(iter(free_cores(1)), None)):
                 fresh = Raw(raw.task, raw.envs, raw.max_steps, 1)
                 for pool in pools[made:] or pools[-1:]:
                     again += sum(len(ids) for ids, _, _ in pool.sent), pool.replay()
                     batches += fresh.batches([len(ids) for ids, _, _ in pool.sent])
                 fresh.pool.close()
     finally:
-        envpool_engine.make_pool = MAKE_POOL
+        envpool_engine.make_envpool = MAKE_POOL
     speed = [steps / seconds for steps, seconds in (wide, batches, again, ours)]
     names = ("batch_ratio", "action_ratio", "own_ratio")
     return {name: round(b / a, 3) for name, a, b in zip(names, speed, speed[1:], strict=False)}
 
 
-def measure(trainer: Trainer, raw: Raw, last: int, max_seconds: float) -> dict[str, Any]:
+def measure(trainer: Training, raw: Raw, last: int, max_seconds: float) -> dict[str, Any]:
     """Raw blocks and generations in turn."""
     steps, seconds, first = 0, 0.0, trainer.outer.generation
     while trainer.outer.generation < last and (seconds < max_seconds or not max_seconds):
@@ -218,7 +218,7 @@ def measure(trainer: Trainer, raw: Raw, last: int, max_seconds: float) -> dict[s
     return result
 
 
-def breakdown(trainer: Trainer) -> dict[str, Any]:
+def breakdown(trainer: Training) -> dict[str, Any]:
     """Where the time of one more generation goes (one thread: lanes would overlap)."""
     with Costs() as costs:
         trainer.generation()
@@ -237,7 +237,7 @@ def measure_all(config: Config, options: argparse.Namespace) -> list[dict[str, A
     start, stop = options.generations
     cases: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(config, Path(folder))
+        trainer = Training(config, Path(folder))
 
         def fresh(threads: int) -> Raw:
             trainer.engine.close()

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import gymnasium
 
-from neol.presets import configure
-from neol.training import Trainer
+from neol.training.configure import configure
+from neol.training.loop import Training
 
 FAMILIES = ("classic_control", "box2d", "toy_text", "mujoco")
 
@@ -42,7 +42,7 @@ def main() -> None:
         if config.rollout.engine == "gymnasium":
             config = config.replace(workers=1)
         with tempfile.TemporaryDirectory() as folder:
-            trainer = Trainer(config, Path(folder))
+            trainer = Training(config, Path(folder))
             for _ in range(3):
                 trainer.generation()
             trainer.engine.close()

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from neol import seeding
-from neol.environments import find, make, suppressed
-from neol.executors import open_engine
-from neol.presets import configure
-from neol.rollout import Episodes
-from neol.training import Trainer
+from neol.envs.registry import find, make, suppressed
+from neol.rollout.open_engine import open_engine
+from neol.rollout.shards import Episodes
+from neol.training.configure import configure
+from neol.training.loop import Training
 
 TARGETS = {"lunarlander": 0.85, "bipedalwalker": 0.85, "hopper": 0.85}
 
@@ -89,7 +89,7 @@ def measure(name: str, workers: int, pop_size: int, generations: tuple[int, int]
     config = configure(name, engine="gymnasium", workers=workers, pop_size=pop_size, episodes=1, rule="hebb")
     steps, seconds = 0, 0.0
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(config, Path(folder))
+        trainer = Training(config, Path(folder))
         raw = Steppers(name, config.rollout.max_steps, workers)
         while trainer.outer.generation < generations[0]:
             trainer.generation()
@@ -121,7 +121,7 @@ def measure_ray(name: str, pop_size: int, repeats: int) -> dict[str, Any]:
     cluster.wait_for_nodes()
     config = configure(name, engine="gymnasium", workers=2, pop_size=pop_size, episodes=1, rule="hebb")
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(config, Path(folder))
+        trainer = Training(config, Path(folder))
         for _ in range(3):
             trainer.generation()
         ph, plastic = trainer.compile(trainer.outer.ask()), trainer.plastic

@@ -85,7 +85,7 @@ def main() -> None:
     if options.child:
         print(json.dumps(run(*json.loads(options.child))))
         return
-    from neol.store import versions
+    from neol.training.run_folder import versions
 
     result: dict[str, Any] = {"benchmark": "memory", "cores": len(os.sched_getaffinity(0)), "versions": versions()}
     if "peak" in options.parts:

@@ -26,11 +26,11 @@ from typing import Any
 import neat
 import numpy as np
 
-from neol.config import Config
-from neol.environments import find
-from neol.neat import Neat
-from neol.phenotype import compile_phenotypes
-from neol.presets import configure
+from neol.config.schema import Config
+from neol.envs.registry import find
+from neol.neat.evolution import Neat
+from neol.network.phenotype import compile_phenotypes
+from neol.training.configure import configure
 
 TASK = find("bipedalwalker")
 THRESHOLDS = (3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0)

@@ -27,7 +27,7 @@ def say(text: str) -> None:
 
 def neat_file(config: Any, inputs: int, outputs: int) -> str:
     """Our configuration as a neat-python file."""
-    from neol.neatfile import SECTIONS
+    from neol.config.neat_python import SECTIONS
 
     ours = config.flat() | {
         "num_inputs": inputs, "num_outputs": outputs, "fitness_criterion": "max", "fitness_threshold": "inf",
@@ -47,8 +47,8 @@ def run_theirs(task_name: str, pop: int, generations: int, seed: int, max_second
     import neat
     import numpy as np
 
-    from neol.environments import find
-    from neol.presets import configure
+    from neol.envs.registry import find
+    from neol.training.configure import configure
 
     task = find(task_name)
     config = configure(task_name, preset="paper", rule="none", pop_size=pop, generations=generations, seed=seed)
@@ -106,19 +106,19 @@ def run_theirs(task_name: str, pop: int, generations: int, seed: int, max_second
 
 
 def run_ours(task_name: str, pop: int, generations: int, seed: int, max_seconds: float) -> dict[str, Any]:
-    from neol.presets import configure
-    from neol.training import Trainer
+    from neol.training.configure import configure
+    from neol.training.loop import Training
 
     config = configure(
         task_name, preset="paper", rule="none", pop_size=pop, generations=generations, seed=seed, threads=1
     )
     with tempfile.TemporaryDirectory() as folder:
-        warm = Trainer(config.replace(pop_size=2 * config.neat.elitism, max_steps=5), Path(folder))
+        warm = Training(config.replace(pop_size=2 * config.neat.elitism, max_steps=5), Path(folder))
         for _ in range(2):
             warm.generation()
         warm.engine.close()
         started, cpu = time.perf_counter(), time.process_time()
-        trainer = Trainer(config, Path(folder))
+        trainer = Training(config, Path(folder))
         for _ in range(generations):
             trainer.generation()
         trainer.engine.close()
@@ -180,7 +180,7 @@ def main() -> None:
         side, *settings = json.loads(options.child)
         print(json.dumps(RUNS[side](*settings)))
         return
-    from neol.store import versions
+    from neol.training.run_folder import versions
 
     started, load = time.monotonic(), os.getloadavg()
     results = []

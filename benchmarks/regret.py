@@ -25,10 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from neol.hedge import exponential_weights, hedge_rates, outer_select, outer_update
 from neol.jit import kernel
-from neol.regret import measure
-from neol.synthetic import Setting, make_instance, new_lives, plan
+from neol.outer.selectors import exponential_weights, hedge_rates, outer_select, outer_update
+from neol.theory.regret import measure
+from neol.theory.synthetic import Setting, make_instance, new_lives, plan
 
 
 def trace(rule: str, x: np.ndarray, y: Any, w: np.ndarray, theta: Any) -> np.ndarray:

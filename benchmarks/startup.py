@@ -50,7 +50,7 @@ def imported_by_help() -> list[str]:
     command = [sys.executable, "-X", "importtime", NEOL, "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
-    assert "neol.cli" in imported, "the interpreter did not say what it imported"
+    assert "neol.cli.main" in imported, "the interpreter did not say what it imported"
     return [name for name in HEAVY if name in imported]
 
 

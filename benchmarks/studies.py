@@ -49,7 +49,7 @@ KILLS = 10
 
 
 def neol(*words: Any) -> list[str]:
-    return [sys.executable, "-m", "neol.cli", *map(str, words)]
+    return [sys.executable, "-m", "neol", *map(str, words)]
 
 
 def timed(command: list[str]) -> float:

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from oracle import Edge, Net, Node
 
-from neol.activations import ACTIVATION_ID, AGGREGATION_ID
-from neol.genome import Genomes, empty_genomes
+from neol.config.schema import ACTIVATION_ID, AGGREGATION_ID
+from neol.neat.genome import Genomes, empty_genomes
 
 # The same examples at every run. `HYPOTHESIS_PROFILE=search pytest` draws new ones, and more.
 # A busy machine is no reason to fail: no deadline, and none for drawing examples either.

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from neol.hedge import EXP3, FIXED_SHARE
-from neol.synthetic import WORST_CASE, Instance, Plan, Setting
+from neol.outer.selectors import EXP3, FIXED_SHARE
+from neol.theory.synthetic import WORST_CASE, Instance, Schedule, Setting
 
 MASK, GOLDEN = 2**64 - 1, 0x9E3779B97F4A7C15
 
@@ -55,7 +55,7 @@ def project(w: np.ndarray, radius: float) -> np.ndarray:
 
 
 def play(
-    s: Setting, p: Plan, instance: Instance, weights: np.ndarray, theta: np.ndarray, draws: list[Any],
+    s: Setting, p: Schedule, instance: Instance, weights: np.ndarray, theta: np.ndarray, draws: list[Any],
     choose: Callable[[np.ndarray, int], int],
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """All T rounds; the record, and u_t f8 (T, M, d), w_t f8 (T, M, d)."""

@@ -11,8 +11,8 @@ import pytest
 from neat.activations import ActivationFunctionSet
 from neat.aggregations import AggregationFunctionSet
 
-from neol.activations import ACTIVATION_ID, AGGREGATION_ID, SUM, activate, aggregate, clip
-from neol.config import ACTIVATIONS, AGGREGATIONS
+from neol.config.schema import ACTIVATION_ID, ACTIVATIONS, AGGREGATION_ID, AGGREGATIONS
+from neol.network.activations import SUM, activate, aggregate, clip
 
 RELATIVE = 1e-14  # libm's last bits; everything else is the same arithmetic
 EDGES = (0.0, 5e-324, 1e-300, 1e-16, 1e-8, 1e-7, 1.0, 3.4, 12.0, 24.0, 50.0, 60.0, 709.0, 1e3, 1e102, 1e103, 1e155)
@@ -88,7 +88,7 @@ def kernel_aggregate(name: str, terms: list[float], offset: int = 3) -> float:
     return aggregate(np.int8(AGGREGATION_ID[name]), source, weight, value, offset, offset + n)
 
 
-@pytest.mark.parametrize("name", [n for n in AGGREGATIONS if n != "sum"])  # `forward` sums by itself: test_kernels
+@pytest.mark.parametrize("name", [n for n in AGGREGATIONS if n != "sum"])  # `forward` sums by itself: test_step
 def test_aggregation_equals_neat_pythons_also_of_nothing(name: str) -> None:
     reference = AggregationFunctionSet().get(name)
     for terms in term_lists():

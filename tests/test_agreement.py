@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neol.config import PlasticityConfig
-from neol.environments import find, make
-from neol.envpool_engine import EnvPoolPlayer
-from neol.gymnasium_engine import GymnasiumPlayer
-from neol.neat import Neat
-from neol.normalization import IDENTITY
-from neol.phenotype import compile_phenotypes
-from neol.plasticity import plasticity
-from neol.presets import configure
-from neol.rollout import Episodes, Plan, Played
-from neol.tasks import Task
+from neol.config.schema import PlasticityConfig
+from neol.envs.registry import find, make
+from neol.envs.tasks import Task
+from neol.neat.evolution import Neat
+from neol.network.normalization import IDENTITY
+from neol.network.phenotype import compile_phenotypes
+from neol.network.plasticity import plasticity
+from neol.rollout.envpool_player import EnvPoolPlayer
+from neol.rollout.gymnasium_player import GymnasiumPlayer
+from neol.rollout.shards import Episodes, Played, ShardedRollout
+from neol.training.configure import configure
 
 RULES = {
     "static": PlasticityConfig(rule="none"),
@@ -83,13 +83,13 @@ class Matched(GymnasiumPlayer):
         super()._episode(*arguments)
 
 
-def plan(task: Task, rule: PlasticityConfig, genomes: int) -> Plan:
+def plan(task: Task, rule: PlasticityConfig, genomes: int) -> ShardedRollout:
     neat = configure(task.name, pop_size=genomes).neat
     outer = Neat(neat, task.n_inputs, task.n_outputs, 4)
     for _ in range(3):
         outer.tell(np.arange(genomes, dtype=float))
     phenotypes = compile_phenotypes(outer.ask(), task.n_inputs, task.n_outputs)
-    return Plan(task, phenotypes, plasticity(rule), Episodes(3, 2, 0, 2, False), IDENTITY)
+    return ShardedRollout(task, phenotypes, plasticity(rule), Episodes(3, 2, 0, 2, False), IDENTITY)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -98,8 +98,8 @@ def test_matched_initial_states_give_the_same_returns(name: str, rule: str) -> N
     task = find(name)
     of = plan(task, RULES[rule], 12)
     shard = of.shard(0, of.total)
-    fast = EnvPoolPlayer(task, 300, threads=1).play(shard).tally
-    slow = Matched(task, 300).play(shard).tally
+    fast = EnvPoolPlayer(task, 300, threads=1).play(shard).records
+    slow = Matched(task, 300).play(shard).records
     assert fast.steps.tolist() == slow.steps.tolist()
     assert fast.returns.std() > 0.0
     apart = np.abs(fast.returns - slow.returns)

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import neol
-from neol.analysis import INCONCLUSIVE, NOT_REPRODUCED, REPRODUCED, analyse, budget
-from neol.cli import main
+from neol.cli.main import main
 from neol.errors import NeolError
-from neol.study_file import parse_plan
-from neol.study_run import choose_cells
-from neol.study_store import DATABASE, HISTORY, Database, plan_cells
-from neol.study_tables import comparisons_table, differences_table, latex, results_table
+from neol.report.analysis import INCONCLUSIVE, NOT_REPRODUCED, REPRODUCED, analyse, budget
+from neol.report.tables import comparisons_table, differences_table, latex, results_table
+from neol.studies.database import DATABASE, HISTORY, Database, plan_cells
+from neol.studies.plan import parse_plan
+from neol.studies.scheduler import choose_cells
 
 PLAN = """
 [study]

@@ -16,14 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neol
-from neol import cli
-from neol.audit import allowed, audit_task, deploy, replicate, scatter, try_comparators, verdict_on_a5
+from neol.cli import main as cli
+from neol.envs.tasks import TASKS
 from neol.errors import NeolError
-from neol.hedge import hedge
-from neol.pool import HedgePool, normalised_losses, random_pool, run_pool
-from neol.presets import configure
-from neol.regret_task import TaskSetting, diameters, inner_curves, open_stage, outer_curves, play_task
-from neol.tasks import TASKS
+from neol.outer.hedge_pool import HedgePool, normalised_losses, random_pool
+from neol.outer.selectors import hedge
+from neol.theory.audit import allowed, audit_task, deploy, replicate, scatter, try_comparators, verdict_on_a5
+from neol.theory.on_tasks import TaskSetting, diameters, inner_curves, open_stage, outer_curves, play_task
+from neol.theory.pools import run_pool
+from neol.training.configure import configure
 
 RULES = ("hebb", "oja", "bcm")
 SMALL: dict[str, Any] = {"rounds": 12, "pool": 4, "audit_rounds": 3, "comparators": 4, "max_steps": 60}
@@ -56,13 +57,14 @@ def test_the_update_is_the_sum_of_reward_times_trace_over_the_episode(played):
     stage, r = played
     import envpool
 
-    from neol import netjson, seeding
-    from neol.interface import to_document as interface
-    from neol.network import PlasticNetwork
+    from neol import seeding
+    from neol.deploy import network_json
+    from neol.deploy.plastic_network import PlasticNetwork
+    from neol.deploy.task_interface import to_document as interface
 
     h, t, s = 1, 5, stage.setting
     ph = stage.phenotypes._replace(weight=r.weights[t])
-    document = netjson.to_document(ph, stage.genomes, h, recurrent=False)
+    document = network_json.to_document(ph, stage.genomes, h, recurrent=False)
     net = PlasticNetwork.from_json(
         {**document, "interface": interface(stage.task)}, rule=s.rule, lr=r.eta, reward_scale=1.0
     )
@@ -134,8 +136,8 @@ def test_a_round_is_replayed_to_the_bit_among_any_comparators(played):
 def test_replicated_populations_are_the_same_networks():
     config = configure("cartpole")
     genomes = random_pool(config.neat, 4, 2, 5, 3)
-    from neol.genome import concatenate
-    from neol.phenotype import compile_phenotypes
+    from neol.neat.genome import concatenate
+    from neol.network.phenotype import compile_phenotypes
 
     one, three = compile_phenotypes(genomes, 4, 2), compile_phenotypes(concatenate([genomes] * 3), 4, 2)
     for a, b in zip(replicate(one, 3), three, strict=True):

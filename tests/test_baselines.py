@@ -15,13 +15,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neol import baseline_settings, baselines, cli, seeding, store, training
-from neol.baseline_policy import load_policy, play
+from neol import seeding
+from neol.baselines import loop as baselines
+from neol.baselines import settings as baseline_settings
+from neol.baselines.policy import load_policy, play
+from neol.baselines.sbx import Learner
+from neol.baselines.vec_env import PoolEnv
+from neol.cli import main as cli
+from neol.envs.tasks import TASKS
 from neol.errors import NeolError
-from neol.learner import Learner
-from neol.pool_env import PoolEnv
-from neol.run import Run
-from neol.tasks import TASKS
+from neol.training import loop as training
+from neol.training import run_folder
+from neol.training.run import Run
 
 PPO: dict[str, Any] = {"max_env_steps": 9_000, "interval": 3_072, "seed": 3}
 SAC: dict[str, Any] = {
@@ -29,7 +34,7 @@ SAC: dict[str, Any] = {
     "hyperparameters": {"learning_starts": 500, "net_arch": (32, 32), "batch_size": 32},
 }  # fmt: skip
 RUNS = {"ppo": ("cartpole", PPO), "sac": ("lunarlander", SAC)}
-OUTCOME = (store.HISTORY, store.CONFIG, baselines.CHAMPION, baselines.FINAL)
+OUTCOME = (run_folder.HISTORY, run_folder.CONFIG, baselines.CHAMPION, baselines.FINAL)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +45,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
 
 
 def process(*arguments: Any) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "neol.cli", "baseline", *map(str, arguments)]
+    command = [sys.executable, "-m", "neol", "baseline", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -91,7 +96,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     ("algorithm", "task"), [(a, t) for a in ("ppo", "sac") for t in TASKS if (a, t) != ("sac", "cartpole")]
 )
 def test_config_toml_is_complete_and_reads_back(algorithm: str, task: str) -> None:
-    config = baseline_settings.configure(algorithm, task, 10_000, seed=5)
+    config = baseline_settings.baseline_config(algorithm, task, 10_000, seed=5)
     assert config.max_steps == TASKS[task].max_steps
     assert baseline_settings.read(config.to_toml(), "it") == config
 
@@ -158,7 +163,7 @@ def test_environments_do_not_depend_on_threads() -> None:
 @pytest.mark.parametrize(("algorithm", "task"), [("ppo", "cartpole"), ("ppo", "hopper"), ("sac", "hopper")])
 def test_the_plain_policy_acts_as_the_library_does(algorithm: str, task: str) -> None:
     changed = {"n_steps": 64} if (algorithm, task) == ("ppo", "hopper") else {}
-    learner = Learner(baseline_settings.configure(algorithm, task, 200, hyperparameters=changed), TASKS[task])
+    learner = Learner(baseline_settings.baseline_config(algorithm, task, 200, hyperparameters=changed), TASKS[task])
     learner.begin(0)
     learner.learn(200, lambda _: None)
     policy = learner.policy()
@@ -190,7 +195,8 @@ def test_steps_are_counted_exactly_to_the_first_update_that_reaches_the_limit(na
 
 def test_the_replay_buffer_is_saved_whole_and_marks_what_really_ended(runs: dict[str, Run]) -> None:
     run = runs["sac"]
-    arrays = store.read_checkpoint(run.path, baseline_settings.read((run.path / store.CONFIG).read_text(), "it"))
+    settings = baseline_settings.read((run.path / run_folder.CONFIG).read_text(), "it")
+    arrays = run_folder.read_checkpoint(run.path, settings)
     assert len(arrays["learner.replay.rewards"]) == 1_500
     ended, cut = arrays["learner.replay.dones"], arrays["learner.replay.timeouts"]
     assert ended.sum() == run.history["episodes"].sum()
@@ -229,13 +235,14 @@ def test_a_run_that_was_killed_and_resumed_ends_in_the_same_bytes(
     folder = tmp_path / "killed"
     arguments = (name, task, f"--out={folder}", "--resume", *options(settings), "--quiet")
     first = process(*arguments)
-    while not (folder / store.HISTORY).exists() and first.poll() is None:
+    while not (folder / run_folder.HISTORY).exists() and first.poll() is None:
         time.sleep(0.01)
     first.kill()
     first.communicate()
     assert first.returncode == -signal.SIGKILL
-    assert not (folder / store.SUMMARY).exists()
-    assert runs[name].path.joinpath(store.HISTORY).read_bytes().startswith((folder / store.HISTORY).read_bytes())
+    assert not (folder / run_folder.SUMMARY).exists()
+    whole = runs[name].path.joinpath(run_folder.HISTORY).read_bytes()
+    assert whole.startswith((folder / run_folder.HISTORY).read_bytes())
     second = process(*arguments)
     out, err = second.communicate()
     assert second.returncode == 0, err
@@ -273,7 +280,7 @@ def test_without_a_schedule_a_finished_run_can_be_given_more_steps(runs: dict[st
 def test_a_damaged_checkpoint_is_refused(runs: dict[str, Run], tmp_path: Path) -> None:
     for file in runs["ppo"].path.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    whole = (tmp_path / store.CHECKPOINT).read_bytes()
-    (tmp_path / store.CHECKPOINT).write_bytes(whole[: len(whole) // 2])
+    whole = (tmp_path / run_folder.CHECKPOINT).read_bytes()
+    (tmp_path / run_folder.CHECKPOINT).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(NeolError, match="damaged"):
         baselines.train("ppo", "cartpole", out=tmp_path, resume=True, **PPO)

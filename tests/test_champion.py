@@ -12,19 +12,18 @@ from scipy import stats
 
 import neol
 from neol import seeding
-from neol.activations import ACTIVATION_ID, AGGREGATION_ID
-from neol.champion import Champion, choose_champion, select
-from neol.config import Config
-from neol.envpool_engine import EnvPoolEngine
-from neol.genome import Genomes, empty_genomes, take
-from neol.neat import Neat
-from neol.normalization import IDENTITY, Normalization
-from neol.phenotype import Phenotypes, compile_phenotypes
-from neol.plasticity import Plasticity, plasticity
-from neol.presets import configure
-from neol.rollout import Episodes, RolloutResult
-from neol.tasks import TASKS
-from neol.training import train
+from neol.config.schema import ACTIVATION_ID, AGGREGATION_ID, Config
+from neol.envs.tasks import TASKS
+from neol.neat.evolution import Neat
+from neol.neat.genome import Genomes, empty_genomes, take
+from neol.network.normalization import IDENTITY, Normalization
+from neol.network.phenotype import Phenotypes, compile_phenotypes
+from neol.network.plasticity import Plasticity, plasticity
+from neol.rollout.envpool_player import EnvPoolEngine
+from neol.rollout.shards import Episodes, RolloutResult
+from neol.training.champion import Champion, choose_champion, select
+from neol.training.configure import configure
+from neol.training.loop import train
 
 FALLS = (0.0, 0.0, -1.0, 0.0)  # pushes away from where the pole leans
 WOBBLES = (0.0, 0.0, 1.0, 0.0)  # follows the angle alone
@@ -273,12 +272,12 @@ def test_the_candidates_are_the_last_generations_best_and_the_best_of_generation
         order = np.argsort(-state.fitness, kind="stable")
         best.append(take(state.genomes, order[:3]).weight)
 
-    from neol.training import Trainer
+    from neol.training.loop import Training
 
     seen: list[Genomes] = []
     with pytest.MonkeyPatch.context() as patch:
-        real = Trainer.candidates
-        patch.setattr(Trainer, "candidates", lambda self: seen.append(real(self)) or seen[-1])
+        real = Training.candidates
+        patch.setattr(Training, "candidates", lambda self: seen.append(real(self)) or seen[-1])
         train(
             "cartpole", out=tmp_path / "run", callback=note, pop_size=12, generations=4, episodes=1, threads=1,
             max_steps=60, champion_candidates=3, champion_trials=1, champion_episodes=2, rule="none",

@@ -22,11 +22,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import neol
-from neol import cli, store, training
-from neol.config import Config, field_choices, field_help, field_type, fields
+from neol.cli import main as cli
+from neol.config.schema import Config, field_choices, field_help, field_type, fields
+from neol.envs.tasks import TASKS
 from neol.errors import NeolError
-from neol.presets import configure
-from neol.tasks import TASKS
+from neol.training import loop as training
+from neol.training import run_folder
+from neol.training.configure import configure
 
 COMMANDS = ("train", "evaluate", "replay", "draw", "export", "baseline", "regret", "tasks")
 TINY = (
@@ -53,7 +55,7 @@ def neol_(*arguments: Any) -> Done:
 
 
 def process(*arguments: Any, **how: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "neol.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "neol", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, **how)
 
 
@@ -133,9 +135,9 @@ HEAVY = ("numba", "envpool", "torch", "jax", "ray", "matplotlib", "gymnasium", "
     [
         "import neol",
         "import neol; dir(neol); neol.Config(); neol.NeolError; neol.configure('cartpole')",
-        *(f"from neol.cli import main; main({argv})" for argv in (["--help"], ["train", "--help"], ["tasks"], [])),
-        "from neol.cli import main; main(['train', 'cartpole', '--rule', 'heb'])",
-        "from neol.cli import main; main(['train', 'cartpole', '--polysize', '3'])",
+        *(f"from neol.cli.main import main; main({argv})" for argv in (["--help"], ["train", "--help"], ["tasks"], [])),
+        "from neol.cli.main import main; main(['train', 'cartpole', '--rule', 'heb'])",
+        "from neol.cli.main import main; main(['train', 'cartpole', '--polysize', '3'])",
     ],
 )
 def test_help_and_mistakes_load_nothing_heavy(code: str) -> None:
@@ -164,7 +166,7 @@ def test_train_writes_the_run_and_tells_the_held_out_return(tmp_path: Path) -> N
     assert done.code == 0
     assert f"{summary['champion_return_mean']:.1f}" in done.out
     assert f"{summary['best_fitness']:.1f}" in done.out
-    assert str(tmp_path / "run" / store.CHAMPION) in done.out
+    assert str(tmp_path / "run" / run_folder.CHAMPION) in done.out
     assert "generation 1" in done.err  # progress is not on standard output
 
 
@@ -179,7 +181,7 @@ def test_train_without_out_names_the_folder_after_task_rule_and_seed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert neol_("train", "cartpole", "--rule=oja", "--seed=7", "--quiet", *TINY).code == 0
-    assert (tmp_path / "runs" / "cartpole-oja-7" / store.CHAMPION).is_file()
+    assert (tmp_path / "runs" / "cartpole-oja-7" / run_folder.CHAMPION).is_file()
 
 
 def test_train_takes_options_over_files_over_presets(tmp_path: Path) -> None:
@@ -215,7 +217,7 @@ def test_train_with_film_leaves_video_drawing_and_curve(tmp_path: Path) -> None:
 
 def test_evaluate_is_reproducible_whatever_the_threads_and_its_json_parses(run: Path) -> None:
     first = neol_("evaluate", run, "--episodes", "5", "--seed", "3", "--json")
-    again = neol_("evaluate", run / store.CHAMPION, "--episodes", "5", "--seed", "3", "--json", "--threads", "1")
+    again = neol_("evaluate", run / run_folder.CHAMPION, "--episodes", "5", "--seed", "3", "--json", "--threads", "1")
     assert (first.code, first.err) == (0, "")
     assert first == again
     result = json.loads(first.out)
@@ -254,12 +256,12 @@ def test_draw_makes_a_drawing_and_a_curve(own_run: Path, tmp_path: Path) -> None
     drawing = ElementTree.parse(own_run / "network.svg")
     texts = "".join(drawing.getroot().itertext())
     assert all(name in texts for name in TASKS["lunarlander"].inputs)
-    assert neol_("draw", own_run / store.CHAMPION, "--out", tmp_path / "a.png").out == f"{tmp_path / 'a.png'}\n"
+    assert neol_("draw", own_run / run_folder.CHAMPION, "--out", tmp_path / "a.png").out == f"{tmp_path / 'a.png'}\n"
     assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_export_gives_the_champion_back(run: Path, tmp_path: Path) -> None:
-    champion = json.loads((run / store.CHAMPION).read_text())
+    champion = json.loads((run / run_folder.CHAMPION).read_text())
     assert json.loads(neol_("export", run).out) == champion
     assert neol_("export", run, "--out", tmp_path / "net.json").out == f"{tmp_path / 'net.json'}\n"
     assert json.loads((tmp_path / "net.json").read_text()) == champion
@@ -277,7 +279,7 @@ def test_tasks_are_listed(tmp_path: Path) -> None:
 def test_a_reader_that_goes_away_is_no_traceback(run: Path) -> None:
     command = f"{sys.executable} -m neol.cli export {run} | head -c 20"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert done.stdout == (run / store.CHAMPION).read_text()[:20]
+    assert done.stdout == (run / run_folder.CHAMPION).read_text()[:20]
     assert done.stderr == ""
 
 
@@ -285,7 +287,7 @@ def test_a_reader_that_goes_away_is_no_traceback(run: Path) -> None:
 
 
 def bad_champion(run: Path, tmp_path: Path, change: Callable[[dict[str, Any]], Any]) -> Path:
-    document = json.loads((run / store.CHAMPION).read_text())
+    document = json.loads((run / run_folder.CHAMPION).read_text())
     change(document)
     (tmp_path / "bad.json").write_text(json.dumps(document))
     return tmp_path / "bad.json"
@@ -312,13 +314,13 @@ def toml(tmp_path: Path, text: str) -> Path:
 
 
 def cut(own_run: Path, length: int) -> Path:
-    file = own_run / store.CHECKPOINT
+    file = own_run / run_folder.CHECKPOINT
     file.write_bytes(file.read_bytes()[:length])
     return own_run
 
 
 def foreign(own_run: Path) -> Path:
-    np.savez(own_run / store.CHECKPOINT, anything=np.zeros(3))
+    np.savez(own_run / run_folder.CHECKPOINT, anything=np.zeros(3))
     return own_run
 
 

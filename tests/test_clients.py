@@ -21,9 +21,9 @@ from neat.export.json_format import validate_json
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import neol
-from neol import store
-from neol.tasks import TASKS
-from neol.training import Generation, train
+from neol.envs.tasks import TASKS
+from neol.training import run_folder
+from neol.training.loop import Generation, train
 
 SMALL: dict[str, Any] = {
     "pop_size": 12, "generations": 3, "episodes": 1, "max_steps": 60, "seed": 2, "threads": 1, "num_hidden": 3,
@@ -251,7 +251,7 @@ def test_there_are_no_event_files_unless_asked_for(runs: dict[str, neol.Run]) ->
 
 def test_event_files_change_nothing_else(runs: dict[str, neol.Run], tmp_path: Path) -> None:
     plain = train("lunarlander", out=tmp_path / "run", rule="hebb", **SMALL)
-    for name in (store.HISTORY, store.CHAMPION):
+    for name in (run_folder.HISTORY, run_folder.CHAMPION):
         assert (plain.path / name).read_bytes() == (runs["lunarlander"].path / name).read_bytes()
 
 

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neol.activations import ACTIVATION_ID, AGGREGATION_ID
-from neol.config import (
+from neol.config.schema import (
+    ACTIVATION_ID,
     ACTIVATIONS,
+    AGGREGATION_ID,
     AGGREGATIONS,
     INITIAL_CONNECTIONS,
     Config,
@@ -27,9 +28,9 @@ from neol.config import (
     fields,
     parse_toml,
 )
+from neol.envs.tasks import TASKS
 from neol.errors import NeolError, nearest
-from neol.presets import PRESETS, configure, preset_settings
-from neol.tasks import TASKS
+from neol.training.configure import PRESETS, configure, preset_settings
 
 FUZZ = settings(deadline=None)
 SECTIONS = [f.name for f in dataclasses.fields(Config)]

@@ -18,19 +18,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neol
-from neol.environments import choose_engine, find, make, parse_kwargs
+from neol.deploy.plastic_network import PlasticNetwork
+from neol.deploy.task_interface import read, to_document
+from neol.envs.registry import choose_engine, find, make, parse_kwargs
+from neol.envs.spaces import (
+    Flattener,
+    WrongObservation,
+    leaves_from_json,
+    leaves_to_json,
+    read_action,
+    read_observation,
+)
+from neol.envs.tasks import TASKS, Task
 from neol.errors import NeolError
-from neol.gymnasium_engine import GymnasiumPlayer
-from neol.interface import read, to_document
-from neol.neat import Neat
-from neol.network import PlasticNetwork
-from neol.normalization import IDENTITY
-from neol.phenotype import compile_phenotypes
-from neol.plasticity import plasticity
-from neol.presets import configure
-from neol.rollout import Episodes, Plan
-from neol.spaces import Flattener, WrongObservation, leaves_from_json, leaves_to_json, read_action, read_observation
-from neol.tasks import ARGMAX, BINARY, BOUNDED, FREE, TASKS, Component, Task
+from neol.neat.evolution import Neat
+from neol.network.actions import ARGMAX, BINARY, BOUNDED, FREE, Component
+from neol.network.normalization import IDENTITY
+from neol.network.phenotype import compile_phenotypes
+from neol.network.plasticity import plasticity
+from neol.rollout.gymnasium_player import GymnasiumPlayer
+from neol.rollout.shards import Episodes, ShardedRollout
+from neol.training.configure import configure
 
 ENVS = Path(__file__).parent / "envs"
 
@@ -228,7 +236,7 @@ def test_a_module_in_the_current_folder_is_found_from_the_command_line(tmp_path:
     )
     options = ["--pop-size", "4", "--generations", "1", "--episodes", "1", "--workers", "1", "--champion-trials", "1",
                "--champion-episodes", "2", "--json"]  # fmt: skip
-    command = [sys.executable, "-m", "neol.cli", "train", "my_package.my_module:MyEnv-v0", *options]
+    command = [sys.executable, "-m", "neol", "train", "my_package.my_module:MyEnv-v0", *options]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["env_steps"] == 4 * 17
@@ -293,19 +301,19 @@ def test_a_rollout_equals_a_plain_loop_over_gymnasium(name: str, rule: str) -> N
     outer = Neat(config.neat, task.n_inputs, task.n_outputs, 5)
     genomes = outer.ask()
     phenotypes = compile_phenotypes(genomes, task.n_inputs, task.n_outputs)
-    plan = Plan(task, phenotypes, plasticity(config.plasticity), Episodes(9, 2, 0, 2, False), IDENTITY)
+    plan = ShardedRollout(task, phenotypes, plasticity(config.plasticity), Episodes(9, 2, 0, 2, False), IDENTITY)
     played = GymnasiumPlayer(task, 40).play(plan.shard(0, plan.total))
     assert not played.failures
     for episode in range(plan.total):
         net = network_of(task, genomes, phenotypes, episode // 2, config)
         total, steps = plain_episode(task, net, int(plan.seeds[episode]), 40)
-        assert (total, steps) == (played.tally.returns[episode], played.tally.steps[episode])
+        assert (total, steps) == (played.records.returns[episode], played.records.steps[episode])
 
 
 def network_of(task: Task, genomes: Any, phenotypes: Any, p: int, config: Any) -> PlasticNetwork:
-    from neol import netjson
+    from neol.deploy import network_json
 
-    document = netjson.to_document(phenotypes, genomes, p, False)
+    document = network_json.to_document(phenotypes, genomes, p, False)
     document["plasticity"] = vars(config.plasticity)
     document["interface"] = to_document(task)
     return PlasticNetwork.from_json(document)

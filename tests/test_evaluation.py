@@ -14,11 +14,11 @@ import scipy.stats
 
 import neol
 from neol import seeding
-from neol.config import PlasticityConfig
+from neol.config.schema import PlasticityConfig
+from neol.deploy.evaluation import Evaluation, mean_interval
+from neol.deploy.task_interface import to_document as interface
+from neol.envs.tasks import TASKS
 from neol.errors import NeolError
-from neol.evaluation import Evaluation, mean_interval
-from neol.interface import to_document as interface
-from neol.tasks import TASKS
 
 
 def controller(task: str, plasticity: dict[str, Any] | None = None, seed: int = 0) -> dict[str, Any]:

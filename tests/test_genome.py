@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neat.innovation import InnovationTracker
 
-from neol.activations import ACTIVATION_ID, AGGREGATION_ID
-from neol.config import INITIAL_CONNECTIONS, Config, NeatConfig
-from neol.genome import (
+from neol.config.schema import ACTIVATION_ID, AGGREGATION_ID, INITIAL_CONNECTIONS, Config, NeatConfig
+from neol.neat.genome import (
     CONN_FIELDS,
     NODE_FIELDS,
     Genomes,

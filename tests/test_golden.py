@@ -12,8 +12,8 @@ import numpy as np
 import oracle
 import pytest
 
-from neol.config import PlasticityConfig
-from neol.network import PLAIN, PlasticNetwork
+from neol.config.schema import PlasticityConfig
+from neol.deploy.plastic_network import PLAIN, PlasticNetwork
 
 DATA = Path(__file__).parent / "data" / "golden"
 TOLERANCE = 1e-9  # absolute, outputs and weights

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neol.innovation import EMPTY, Innovations, connection_innovation, ensure_capacity, new_innovations, split_node
+from neol.neat.innovation import EMPTY, Innovations, connection_innovation, ensure_capacity, new_innovations, split_node
 
 SOURCES = st.integers(-(2**31), 2**31 - 1)
 TARGETS = st.integers(0, 2**30 - 1)

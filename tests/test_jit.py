@@ -13,21 +13,21 @@ import neol.jit
 PACKAGE = Path(neol.jit.__file__).parent
 
 # input -> output 0 by one edge, w = 0.5, as if x = 2 and y = 1 had just been; hebb, m = 1: w <- 0.5 + x y = 2.5.
-# `finish` calls `learn`, which calls the rule in plasticity.py: what a change must reach through two kernels.
+# `credit` calls `learn`, which calls the rule in plasticity.py: what a change must reach through two kernels.
 SCRIPT = """
 import numpy as np
-from neol.config import PlasticityConfig
-from neol.kernels import finish, new_slots
-from neol.phenotype import Phenotypes
-from neol.plasticity import plasticity
+from neol.config.schema import PlasticityConfig
+from neol.network.step import credit, new_slots
+from neol.network.phenotype import Phenotypes
+from neol.network.plasticity import plasticity
 
 i1, i4, i8, f8 = (lambda *v, t=t: np.array(v, t) for t in ("i1", "i4", "i8", "f8"))
 ph = Phenotypes(i8(0, 1), i8(0, 1), i4(0), f8(0.5), i4(0), i4(0), f8(0), f8(1), i1(1), i1(0), i4(1)[None], i1(0) > 0, 1)
 slots = new_slots(ph, 1)
 slots.weight[0, 0] = 0.5
 slots.value[0, :2] = 2.0, 1.0
-finish(ph, slots, 0, 1.0, plasticity(PlasticityConfig(rule="hebb", lr=1.0, reward_scale=1.0)))
-print(slots.weight[0, 0], "from cache" if finish.stats.cache_hits else "compiled")
+credit(ph, slots, 0, 1.0, plasticity(PlasticityConfig(rule="hebb", lr=1.0, reward_scale=1.0)))
+print(slots.weight[0, 0], "from cache" if credit.stats.cache_hits else "compiled")
 """
 
 
@@ -43,8 +43,22 @@ def test_a_changed_rule_reaches_cached_kernels_and_unchanged_ones_come_from_the_
     shutil.copytree(PACKAGE, source / "neol", ignore=shutil.ignore_patterns("__pycache__"))
     assert run(source, cache) == "2.5 compiled"
     assert run(source, cache) == "2.5 from cache"
-    rules = source / "neol" / "plasticity.py"
+    rules = source / "neol" / "network" / "plasticity.py"
     text = rules.read_text(encoding="utf-8")
     assert text.count("    return z\n") == 1, "hebb's body is not where this test edits it"
     rules.write_text(text.replace("    return z\n", "    return z + 100.0\n"), encoding="utf-8")
     assert run(source, cache) == "10.0 compiled"  # 0.5 + 102, projected onto [-10, 10]
+
+
+def test_the_stamp_covers_kernels_of_every_package_and_the_constants_that_they_freeze() -> None:
+    stamped = {name for name, _, _ in neol.jit._source_stamp()}
+    marks = ("\n@kernel\n", "\n@bare\n", "\n@inlined\n")
+    texts = {str(f.relative_to(PACKAGE)): f.read_text(encoding="utf-8") for f in PACKAGE.rglob("*.py")}
+    holders = {name for name, text in texts.items() if any(mark in text for mark in marks)}
+    assert len({Path(name).parent for name in holders}) > 3  # they do lie in several packages
+    assert holders <= stamped
+    assert {
+        "config/schema.py",
+        "network/actions.py",
+    } <= stamped  # SUM's and BOUNDED's ids, frozen into step.py's kernels
+    assert not {"cli/main.py", "training/loop.py"} & stamped  # a change there recompiles nothing

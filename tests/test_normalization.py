@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import neol
-from neol.environments import find, make
+from neol.envs.registry import find, make
 from neol.errors import NeolError
-from neol.normalization import CLIP, IDENTITY, Moments, from_moments, merged, no_moments, normalize, observe
+from neol.network.normalization import CLIP, IDENTITY, Moments, from_moments, merged, no_moments, normalize, observe
 
 rows = arrays(np.float64, st.tuples(st.integers(1, 12), st.just(3)), elements=st.floats(-1e3, 1e3))
 SMALL: dict[str, Any] = {"pop_size": 8, "episodes": 2, "generations": 3, "champion_trials": 2, "champion_episodes": 5}

@@ -17,11 +17,11 @@ from neat.activations import ActivationFunctionSet
 from neat.aggregations import AggregationFunctionSet
 from oracle import Edge, Net, Node
 
-from neol.config import AGGREGATIONS
-from neol.kernels import load, new_slots, step
-from neol.network import PLAIN
-from neol.phenotype import Phenotypes, compile_phenotypes, gene_weights
-from neol.plasticity import plasticity
+from neol.config.schema import AGGREGATIONS
+from neol.deploy.plastic_network import PLAIN
+from neol.network.phenotype import Phenotypes, compile_phenotypes, gene_weights
+from neol.network.plasticity import plasticity
+from neol.network.step import load, new_slots, step
 
 INPUTS, OUTPUTS = 3, 2
 TOLERANCE = 1e-12  # relative above 1, absolute below

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import Edge, Net, Node
 
-from neol.config import PlasticityConfig, field_choices
-from neol.network import PlasticNetwork
-from neol.plasticity import ALIASES, NONE, RULE_ID, RULES, local_trace, plasticity
+from neol.config.schema import PlasticityConfig, field_choices
+from neol.deploy.plastic_network import PlasticNetwork
+from neol.network.plasticity import ALIASES, NONE, RULE_ID, RULES, local_trace, plasticity
 
 ADD_ORACLE = "add '{0}' to RULES in tests/oracle.py: (x, y, w, theta, z, decay) -> e, from its equation, not its code"
 TIMINGS = field_choices("reward_credit")

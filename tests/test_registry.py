@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import neol
-from neol.environments import choose_engine, find, make
-from neol.spaces import Flattener
+from neol.envs.registry import choose_engine, find, make
+from neol.envs.spaces import Flattener
 
 FAMILIES = ("classic_control", "box2d", "toy_text", "mujoco")
 IDS = [

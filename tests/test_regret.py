@@ -14,12 +14,12 @@ import pytest
 from conftest import assert_near
 from regret_oracle import best_with_switches
 
-from neol import cli
+from neol.cli import main as cli
 from neol.errors import NeolError
-from neol.hedge import best_switching
-from neol.regret import KINDS, curve_points, experiment, horizons, measure, slope, summary
-from neol.regret_plots import short
-from neol.synthetic import Setting
+from neol.outer.selectors import best_switching
+from neol.theory.figures import short
+from neol.theory.regret import KINDS, curve_points, experiment, horizons, measure, slope, summary
+from neol.theory.synthetic import Setting
 
 RULES = ("hebb", "oja", "bcm")
 

@@ -13,9 +13,9 @@ from PIL import Image
 from small_study import small_study
 
 import neol
-from neol.cli import main
-from neol.evaluation import lifetime
-from neol.network import PlasticNetwork
+from neol.cli.main import main
+from neol.deploy.evaluation import lifetime
+from neol.deploy.plastic_network import PlasticNetwork
 
 CHROMIUM = next(
     (p for n in ("chromium", "chromium-browser", "google-chrome", "chrome") if (p := shutil.which(n))), None

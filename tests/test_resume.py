@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 import neol
-from neol import store
 from neol.errors import NeolError
-from neol.training import Generation, train
+from neol.training import run_folder
+from neol.training.loop import Generation, train
 
 # Long enough that kills hit the middle, and with all that a checkpoint must hold: species, innovations, archive.
 LONG: dict[str, Any] = {
@@ -36,7 +36,7 @@ TINY: dict[str, Any] = {
 
 
 def outcome(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in (store.HISTORY, store.CHAMPION, store.CONFIG)}
+    return {name: (folder / name).read_bytes() for name in (run_folder.HISTORY, run_folder.CHAMPION, run_folder.CONFIG)}
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -57,7 +57,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 def command(folder: Path, settings: dict[str, Any]) -> list[str]:
     options = [f"--{k.replace('_', '-')}={v}" for k, v in settings.items()]
-    return [sys.executable, "-m", "neol.cli", "train", "lunarlander", "--out", str(folder), "--resume", *options]
+    return [sys.executable, "-m", "neol", "train", "lunarlander", "--out", str(folder), "--resume", *options]
 
 
 def start(arguments: list[str]) -> subprocess.Popen[str]:
@@ -65,7 +65,7 @@ def start(arguments: list[str]) -> subprocess.Popen[str]:
 
 
 def stamp(folder: Path) -> Any:
-    file = folder / store.CHECKPOINT
+    file = folder / run_folder.CHECKPOINT
     return file.stat().st_mtime_ns if file.exists() else None
 
 
@@ -79,19 +79,19 @@ def wait_for_progress(process: subprocess.Popen[str], folder: Path) -> None:
 def check_no_file_is_torn(folder: Path, expected_history: bytes) -> int:
     """Every file reads, and the history is the beginning of the true one; return its generations."""
     readers = {
-        store.CONFIG: lambda: store.read_config(folder),
-        store.HISTORY: lambda: store.read_table(folder / store.HISTORY),
-        store.TIMING: lambda: store.read_table(folder / store.TIMING),
-        store.CHECKPOINT: lambda: store.read_checkpoint(folder, store.read_config(folder)),
-        store.CHAMPION: lambda: neol.PlasticNetwork.from_json(folder / store.CHAMPION),
-        store.SUMMARY: lambda: store.read_json(folder / store.SUMMARY),
+        run_folder.CONFIG: lambda: run_folder.read_config(folder),
+        run_folder.HISTORY: lambda: run_folder.read_table(folder / run_folder.HISTORY),
+        run_folder.TIMING: lambda: run_folder.read_table(folder / run_folder.TIMING),
+        run_folder.CHECKPOINT: lambda: run_folder.read_checkpoint(folder, run_folder.read_config(folder)),
+        run_folder.CHAMPION: lambda: neol.PlasticNetwork.from_json(folder / run_folder.CHAMPION),
+        run_folder.SUMMARY: lambda: run_folder.read_json(folder / run_folder.SUMMARY),
     }
     for file in folder.iterdir() if folder.exists() else ():
         if not file.name.startswith("."):  # a temporary that the kill left; the next write replaces it
             assert readers[file.name]()
-    if not (folder / store.HISTORY).exists():
+    if not (folder / run_folder.HISTORY).exists():
         return 0
-    history = (folder / store.HISTORY).read_bytes()
+    history = (folder / run_folder.HISTORY).read_bytes()
     assert expected_history.startswith(history)
     return history.count(b"\n") - 1
 
@@ -113,7 +113,7 @@ def test_a_run_killed_at_20_random_moments_and_resumed_each_time_ends_in_the_sam
             process.kill()
         _, errors = process.communicate()
         assert process.returncode in (0, -signal.SIGKILL), errors
-        reached.add(check_no_file_is_torn(folder, uninterrupted[store.HISTORY]))
+        reached.add(check_no_file_is_torn(folder, uninterrupted[run_folder.HISTORY]))
         if process.returncode == 0:
             assert outcome(folder) == uninterrupted
             attempt += 1  # it ended before its kill: the remaining kills are for a new one
@@ -140,13 +140,14 @@ def test_ctrl_c_saves_says_how_to_resume_and_that_command_ends_in_the_same_bytes
     output, errors = interrupt(process)
     assert process.returncode == 130, errors
     assert "Traceback" not in output + errors
-    done = check_no_file_is_torn(folder, uninterrupted[store.HISTORY])
-    assert 0 < done == len(store.read_checkpoint(folder, store.read_config(folder))["history"]) < LONG["generations"]
+    done = check_no_file_is_torn(folder, uninterrupted[run_folder.HISTORY])
+    saved = run_folder.read_checkpoint(folder, run_folder.read_config(folder))
+    assert 0 < done == len(saved["history"]) < LONG["generations"]
     assert "--resume" in errors
     advice = errors.strip().splitlines()[-1]
     _, _, words = advice.partition("neol train ")
     resumed = subprocess.run(
-        [sys.executable, "-m", "neol.cli", "train", *shlex.split(words)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "neol", "train", *shlex.split(words)], capture_output=True, text=True, check=False
     )
     assert resumed.returncode == 0, (advice, resumed.stderr)
     assert outcome(folder) == uninterrupted
@@ -277,14 +278,14 @@ def test_threads_and_window_may_change_at_a_resume(whole: dict[str, bytes], tmp_
         settings = {**TINY, "generations": generations, "threads": threads, "window": window}
         run = train("lunarlander", out=folder, resume=True, **settings)
         assert (run.config.rollout.threads, run.config.rollout.window) == (threads, window)
-    for name in (store.HISTORY, store.CHAMPION):
+    for name in (run_folder.HISTORY, run_folder.CHAMPION):
         assert (folder / name).read_bytes() == whole[name]
 
 
 def test_a_run_killed_before_its_first_checkpoint_takes_new_settings_into_its_config(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
-    (folder / store.CONFIG).write_text(neol.configure("lunarlander", **TINY).to_toml(), encoding="utf-8")
+    (folder / run_folder.CONFIG).write_text(neol.configure("lunarlander", **TINY).to_toml(), encoding="utf-8")
     run = train("lunarlander", out=folder, resume=True, **{**TINY, "generations": 2, "threads": 2})
     assert len(run.history["generation"]) == 2
     assert (run.config.run.generations, run.config.rollout.threads) == (2, 2)
@@ -298,9 +299,9 @@ def test_history_and_timing_are_written_anew_from_the_checkpoint(whole: dict[str
     """A kill between the checkpoint and the tables leaves them a generation behind."""
     folder = tmp_path / "run"
     interrupted(folder, 3)
-    lines = (folder / store.HISTORY).read_bytes().splitlines(keepends=True)
-    (folder / store.HISTORY).write_bytes(b"".join(lines[:-1]))
-    (folder / store.TIMING).unlink()
+    lines = (folder / run_folder.HISTORY).read_bytes().splitlines(keepends=True)
+    (folder / run_folder.HISTORY).write_bytes(b"".join(lines[:-1]))
+    (folder / run_folder.TIMING).unlink()
     run = train("lunarlander", out=folder, resume=True, **TINY)
     assert outcome(folder) == whole
     assert run.timing["generation"].tolist() == list(range(TINY["generations"]))

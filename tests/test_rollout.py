@@ -14,17 +14,19 @@ import pytest
 from numba.core.runtime import rtsys
 from numba.core.runtime._nrt_python import memsys_enable_stats
 
-from neol import netjson, rollout, seeding
-from neol.config import NeatConfig, PlasticityConfig
-from neol.envpool_engine import EnvPoolEngine
-from neol.genome import Genomes, take
-from neol.interface import to_document as interface
-from neol.neat import Neat
-from neol.network import PlasticNetwork
-from neol.phenotype import Phenotypes, compile_phenotypes
-from neol.plasticity import Plasticity, plasticity
-from neol.rollout import EPOCH, Episodes, RolloutResult
-from neol.tasks import TASKS, Task
+from neol import seeding
+from neol.config.schema import NeatConfig, PlasticityConfig
+from neol.deploy import network_json
+from neol.deploy.plastic_network import PlasticNetwork
+from neol.deploy.task_interface import to_document as interface
+from neol.envs.tasks import TASKS, Task
+from neol.neat.evolution import Neat
+from neol.neat.genome import Genomes, take
+from neol.network.phenotype import Phenotypes, compile_phenotypes
+from neol.network.plasticity import Plasticity, plasticity
+from neol.rollout import shards as rollout
+from neol.rollout.envpool_player import EnvPoolEngine
+from neol.rollout.shards import EPOCH, Episodes, RolloutResult
 
 # Strong enough to move weights within a few steps of any task.
 HEBB = PlasticityConfig(rule="hebb", lr=0.5, reward_scale=0.05)
@@ -139,7 +141,7 @@ def plain_pool(task: Task, seed: int, steps: int) -> Any:
 
 
 def network_of(task: Task, genomes: Genomes, p: int, lesson: PlasticityConfig, recurrent: bool) -> PlasticNetwork:
-    document = netjson.to_document(compiled(task, genomes), genomes, p, recurrent)
+    document = network_json.to_document(compiled(task, genomes), genomes, p, recurrent)
     document["plasticity"] = vars(lesson)
     document["interface"] = interface(task)
     return PlasticNetwork.from_json(document)
@@ -356,14 +358,14 @@ def test_environments_die_with_their_rollout(tmp_path: Path) -> None:
     code = """
 import gc, weakref
 import neol
-from neol import envpool_engine
+from neol.rollout import envpool_player as envpool_engine
 
-made, make = [], envpool_engine.make_pool
+made, make = [], envpool_engine.make_envpool
 def noted(*arguments, **rest):
     pool = make(*arguments, **rest)
     made.append(weakref.ref(pool))
     return pool
-envpool_engine.make_pool = noted
+envpool_engine.make_envpool = noted
 neol.train("hopper", out="r", pop_size=4, generations=18, episodes=1, max_steps=5, threads=1, champion_candidates=1,
            champion_trials=1, champion_episodes=2)
 gc.collect()

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from neol.config import Config, NeatConfig
-from neol.genome import Genomes, empty_genomes, first_population, take
-from neol.species import (
+from neol.config.schema import Config, NeatConfig
+from neol.neat.genome import Genomes, empty_genomes, first_population, take
+from neol.neat.species import (
     Species,
     apportion,
     distance,
@@ -23,7 +23,7 @@ from neol.species import (
     speciate,
     update_stagnation,
 )
-from neol.variation import breed
+from neol.neat.variation import breed
 
 FUZZ = settings(deadline=None)  # the first example may compile a kernel
 SHARINGS = ("normalized", "canonical", "paper")

@@ -22,13 +22,13 @@ import pytest
 from small_study import small_study
 
 import neol
-from neol.cli import main
-from neol.config import Config
+from neol.cli.main import main
+from neol.config.schema import Config
 from neol.errors import NeolError
-from neol.study_file import parse_plan
-from neol.study_run import choose_cells, cost, run_study, waiting
-from neol.study_store import DATABASE, Database
-from neol.study_worker import is_busy, locked
+from neol.studies.database import DATABASE, Database
+from neol.studies.plan import parse_plan
+from neol.studies.scheduler import choose_cells, cost, run_study, waiting
+from neol.system import is_busy, locked
 
 ENVS = str(Path(__file__).parent / "envs")
 SMALL = small_study(("none", "hebb", "bcm"), generations=3)
@@ -41,7 +41,7 @@ def study_file(folder: Path, text: str = SMALL) -> Path:
 
 
 def command(*words: Any) -> list[str]:
-    return [sys.executable, "-m", "neol.cli", "study", "run", *map(str, words)]
+    return [sys.executable, "-m", "neol", "study", "run", *map(str, words)]
 
 
 def start(*words: Any, **rest: Any) -> subprocess.Popen[bytes]:
@@ -183,8 +183,8 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
 
 
 def test_workers_of_a_study_in_a_shells_background_can_be_interrupted() -> None:
-    """There SIGINT is ignored, and children inherit that; a crew ends its workers with it."""
-    command = [sys.executable, "-m", "neol.study_worker"]
+    """There SIGINT is ignored, and children inherit that; a backend ends its workers with it."""
+    command = [sys.executable, "-m", "neol.studies.worker"]
     ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=ignore) as worker:
         deadline = time.monotonic() + 60
@@ -245,7 +245,7 @@ def test_longest_runs_come_first(tmp_path: Path) -> None:
     plan = parse_plan(SMALL + "[task.lunarlander.arm.bcm]\npop_size = 40\n")
     folder = tmp_path / "s"
     (folder / "runs").mkdir(parents=True)
-    from neol.study_store import plan_cells
+    from neol.studies.database import plan_cells
 
     chosen = choose_cells(plan, 1.0)
     with Database(folder).writing() as db:

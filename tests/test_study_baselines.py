@@ -9,10 +9,10 @@ import pytest
 from small_study import small_study
 
 import neol
-from neol.analysis import analyse, budget
-from neol.cli import main
+from neol.cli.main import main
 from neol.errors import NeolError
-from neol.study_file import cells, differences, parse_plan
+from neol.report.analysis import analyse, budget
+from neol.studies.plan import cells, differences, parse_plan
 
 pytest.importorskip("sbx")
 STUDY = small_study(("neat", "hebb", "ppo", "sac"), "with baselines")

@@ -12,9 +12,9 @@ from conftest import assert_near, examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neol import hedge as lab
 from neol.errors import NeolError
-from neol.synthetic import ADVERSARIES, Block, Setting, make_instance, new_block, new_lives, plan, play
+from neol.outer import selectors as lab
+from neol.theory.synthetic import ADVERSARIES, Block, Setting, make_instance, new_block, new_lives, plan, play
 
 RULES = ("hebb", "oja", "bcm")
 SETTINGS = [
@@ -33,7 +33,7 @@ SETTINGS = [
 
 
 def played(s: Setting, seed: int = 5) -> tuple[Any, Any, Any, Block]:
-    """Plan, instance, lives at the end and the whole record."""
+    """Schedule, instance, lives at the end and the whole record."""
     p, instance = plan(s), make_instance(s, seed)
     lives, block = new_lives(s, instance, seed), new_block(s.rounds, s.pool)
     play(instance, lives, block, 0, s.selector, p.rates.gamma, p.rates.restart, p.alpha, p.eta, seed)

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import neol
-from neol import store
-from neol.config import Config, fields
+from neol.config.schema import Config, fields
+from neol.envs.tasks import TASKS
 from neol.errors import NeolError
-from neol.genome import Genomes
-from neol.phenotype import compile_phenotypes, gene_weights
-from neol.presets import configure
-from neol.tasks import TASKS
-from neol.training import HISTORY_COLUMNS, Generation, train
+from neol.neat.genome import Genomes
+from neol.network.phenotype import compile_phenotypes, gene_weights
+from neol.training import run_folder
+from neol.training.configure import configure
+from neol.training.loop import HISTORY_COLUMNS, Generation, train
 
 # As little as makes sense; a test names what it is about.
 TINY: dict[str, Any] = {
@@ -38,7 +38,7 @@ def tiny(task: str | None, out: Path, **settings: Any) -> neol.Run:
 
 def outcome(run: neol.Run) -> tuple[bytes, bytes]:
     """What must not differ between two ways of running the same thing."""
-    return (run.path / store.HISTORY).read_bytes(), run.champion_path.read_bytes()
+    return (run.path / run_folder.HISTORY).read_bytes(), run.champion_path.read_bytes()
 
 
 def watched(task: str, out: Path, **settings: Any) -> tuple[neol.Run, list[Generation]]:
@@ -77,7 +77,7 @@ def test_the_config_file_of_a_run_makes_the_same_run_again(tmp_path: Path) -> No
     run = tiny(
         "lunarlander", tmp_path / "first", rule="oja", feed_forward=False, activation_options=["tanh", "clamped"]
     )
-    again = train(config=run.path / store.CONFIG, out=tmp_path / "second")
+    again = train(config=run.path / run_folder.CONFIG, out=tmp_path / "second")
     assert again.config == run.config
     assert outcome(again) == outcome(run)
 
@@ -263,7 +263,7 @@ def test_a_neat_python_file_runs_and_what_is_said_beside_it_wins(tmp_path: Path)
 
 def test_config_toml_is_complete_and_loads_back_to_the_runs_configuration(tmp_path: Path) -> None:
     run = tiny("cartpole", tmp_path / "run", fitness_target=math.inf, weight_mutation="0.5", reward_scale=1e-5)
-    text = (run.path / store.CONFIG).read_text(encoding="utf-8")
+    text = (run.path / run_folder.CONFIG).read_text(encoding="utf-8")
     names = [line.split(" = ")[0] for line in text.splitlines() if " = " in line]
     assert names == list(fields())
     expected = configure("cartpole", **{**TINY, "weight_mutation": "0.5", "reward_scale": 1e-5})
@@ -273,7 +273,7 @@ def test_config_toml_is_complete_and_loads_back_to_the_runs_configuration(tmp_pa
 @pytest.mark.parametrize("value", [" 0.5 ", "0.5\n", "5e-1", 0.5, 1, "off", "config"])
 def test_whatever_weight_mutation_is_accepted_the_config_file_loads(value: Any, tmp_path: Path) -> None:
     run = tiny("cartpole", tmp_path / "run", weight_mutation=value, generations=1)
-    assert Config.from_toml((run.path / store.CONFIG).read_text(encoding="utf-8")) == run.config
+    assert Config.from_toml((run.path / run_folder.CONFIG).read_text(encoding="utf-8")) == run.config
 
 
 def test_unknown_settings_and_tasks_are_refused_before_anything_is_written(tmp_path: Path) -> None:

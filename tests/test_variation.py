@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neat.genes import DefaultConnectionGene
 
-from neol.activations import ACTIVATION_ID, AGGREGATION_ID
-from neol.config import INITIAL_CONNECTIONS, Config, NeatConfig
-from neol.genome import CONN_FIELDS, NODE_FIELDS, Genomes, first_population, take
-from neol.innovation import Innovations
-from neol.kernels import act, forward, load, new_slots
-from neol.phenotype import compile_phenotypes
-from neol.variation import breed
+from neol.config.schema import ACTIVATION_ID, AGGREGATION_ID, INITIAL_CONNECTIONS, Config, NeatConfig
+from neol.neat.genome import CONN_FIELDS, NODE_FIELDS, Genomes, first_population, take
+from neol.neat.innovation import Innovations
+from neol.neat.variation import breed
+from neol.network.phenotype import compile_phenotypes
+from neol.network.step import act, forward, load, new_slots
 
 FUZZ = settings(deadline=None)  # the first example may compile a kernel
 STRUCTURE = ("node_add_prob", "node_delete_prob", "conn_add_prob", "conn_delete_prob")

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neol.environments import find
+from neol.envs.registry import find
+from neol.envs.tasks import TASKS, Task
 from neol.errors import NeolError
-from neol.tasks import TASKS, Task
-from neol.video import render_frames, write_video
+from neol.figures.video import render_frames, write_video
 
 
 def frames(n: int, height: int = 48, width: int = 64) -> Iterator[np.ndarray]:
@@ -161,7 +161,7 @@ def test_episode_is_the_environments_own() -> None:
 def test_no_opengl_is_a_sentence() -> None:
     """In a process of its own, where MUJOCO_GL names what cannot work: EGL without any vendor's library."""
     code = (
-        "from neol.environments import find\nfrom neol.errors import NeolError\nfrom neol.video import render_frames\n"
+        "from neol.envs.registry import find\nfrom neol.errors import NeolError\nfrom neol.video import render_frames\n"
         "class P:\n    reset = act = reward = lambda *a: None\n"
         "try:\n    next(render_frames(find('hopper'), P(), 0, 2))\n"
         "except NeolError as e:\n    print('NEOL', e)\n"

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from neol.files import write_atomic
-from neol.hedge import EXP3
-from neol.regret import KINDS, measure, slope, tolerance
-from neol.synthetic import Setting
+from neol.outer.selectors import EXP3
+from neol.theory.regret import KINDS, measure, slope, tolerance
+from neol.theory.synthetic import Setting
 
 CASES: dict[str, dict[str, Any]] = {
     "hedge, stochastic": {"adversary": "stochastic"},

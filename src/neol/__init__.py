@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "Config": "config",
-    "Evaluation": "evaluation",
+    "Config": "config.schema",
+    "Evaluation": "deploy.evaluation",
     "NeolError": "errors",
-    "PlasticNetwork": "network",
-    "Run": "run",
-    "Study": "study",
-    "configure": "presets",
-    "evaluate": "evaluation",
-    "load": "run",
-    "replay": "evaluation",
-    "train": "training",
+    "PlasticNetwork": "deploy.plastic_network",
+    "Run": "training.run",
+    "Study": "studies.study",
+    "configure": "training.configure",
+    "evaluate": "deploy.evaluation",
+    "load": "training.run",
+    "replay": "deploy.evaluation",
+    "train": "training.loop",
 }
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
-    from neol.config import Config as Config
+    from neol.config.schema import Config as Config
+    from neol.deploy.evaluation import Evaluation as Evaluation
+    from neol.deploy.evaluation import evaluate as evaluate
+    from neol.deploy.evaluation import replay as replay
+    from neol.deploy.plastic_network import PlasticNetwork as PlasticNetwork
     from neol.errors import NeolError as NeolError
-    from neol.evaluation import Evaluation as Evaluation
-    from neol.evaluation import evaluate as evaluate
-    from neol.evaluation import replay as replay
-    from neol.network import PlasticNetwork as PlasticNetwork
-    from neol.presets import configure as configure
-    from neol.run import Run as Run
-    from neol.run import load as load
-    from neol.study import Study as Study
-    from neol.training import train as train
+    from neol.studies.study import Study as Study
+    from neol.training.configure import configure as configure
+    from neol.training.loop import train as train
+    from neol.training.run import Run as Run
+    from neol.training.run import load as load
 
 
 def __getattr__(name: str) -> Any:

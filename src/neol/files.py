@@ -1,4 +1,4 @@
-"""What we ask of the operating system: files that are never torn, and how many cores there are."""
+"""Files that are never torn: written whole or not at all."""
 
 from __future__ import annotations
 
@@ -55,8 +55,3 @@ def check_suffix(path: str | os.PathLike[str], allowed: Sequence[str]) -> Path:
     except OSError as e:
         raise NeolError(f"cannot write '{target}': {e.strerror}.") from None
     return target
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -6,6 +6,7 @@ the cached step kernel that calls it. Here the stamp of a cached kernel covers a
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,15 +21,27 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @cache
 def _source_stamp() -> tuple[tuple[str, int, int], ...]:
-    """(name, mtime, size) of every module that kernels are made from."""
-    modules = sorted(Path(__file__).parent.glob("*.py"))
-    marks = ("\n@kernel", "\n@bare", "\n@inlined")
-    files = [
-        f
-        for f in modules
-        if f.name in ("config.py", "tasks.py", "jit.py") or any(mark in f.read_text("utf-8") for mark in marks)
-    ]
-    return tuple((f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in files)
+    """(name, mtime, size) of every module that kernels are made from, in whatever package: those that hold kernels,
+    and those that these take CONSTANTS from, since Numba freezes their values."""
+    root = Path(__file__).parent
+    texts = {str(f.relative_to(root)): f.read_text("utf-8") for f in sorted(root.rglob("*.py"))}
+    marks = ("\n@kernel", "\n@bare", "\n@inlined", "\n@njit", " @njit")
+    wanted = [name for name, text in texts.items() if any(mark in text for mark in marks)]
+    found: set[str] = set()
+    while wanted:
+        name = wanted.pop()
+        if name not in found:
+            found.add(name)
+            wanted += [m for m in _constants_from(texts[name]) if m in texts]
+    stats = [(name, (root / name).stat()) for name in sorted(found)]
+    return tuple((name, s.st_mtime_ns, s.st_size) for name, s in stats)
+
+
+def _constants_from(text: str) -> Iterator[str]:
+    """The files of ours that a module's text imports constants from."""
+    for module, names in re.findall(r"^from neol\.([\w.]+) import (\([^)]*\)|.+)$", text, re.MULTILINE):
+        if re.search(r"\b[A-Z][A-Z0-9_]+\b", names):
+            yield f"{module.replace('.', '/')}.py"
 
 
 def kernel(function: F, **options: Any) -> F:

@@ -1,0 +1,1 @@
+"""PPO and SAC on the same tasks, budgets, seeds and run folders."""

@@ -1,0 +1,100 @@
+"""EnvPool's environments as Stable-Baselines3 wants a VecEnv to be (which this module does not import).
+
+EnvPool's step after the end of an episode is the reset: it ignores the action and pays nothing. Here an environment
+that ended is reset at once and apart, so that a reset is neither a transition nor counted. EnvPool also calls an
+episode that fails in its very last step truncated. Here T_max is counted by us, and such a one is not: nothing comes
+after a failure, so there is nothing to bootstrap from.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from neol.envs.tasks import Task
+from neol.network.actions import ARGMAX
+from neol.rollout.envpool_player import field, make_envpool
+
+
+class PoolEnv:
+    """A fresh environment per seed, started again whenever it ends.
+
+    `finished` has (return, steps) of every episode that ended, `seconds` the time that the simulator took.
+    """
+
+    def __init__(self, task: Task, seeds: np.ndarray, max_steps: int, threads: int = 1) -> None:
+        from gymnasium import spaces
+
+        self.num_envs, self.render_mode = len(seeds), None
+        self.observation_space = spaces.Box(-np.inf, np.inf, (task.n_inputs,), np.float32)
+        if task.components[0].kind == ARGMAX:
+            self.action_space: Any = spaces.Discrete(task.components[0].width)
+        else:
+            low, high = (np.array([getattr(c, k) for c in task.components], np.float32) for k in ("low", "high"))
+            self.action_space = spaces.Box(low, high)
+        self.finished: list[tuple[float, int]] = []
+        self.env_steps, self.seconds = 0, 0.0
+        self._max_steps = max_steps
+        self._envpool = make_envpool(task, seeds, max_steps + 1, min(threads, len(seeds)))
+        self._keys = [field(self._envpool, k) for k in ("info:env_id", "obs", "reward", "done")]
+        self._dtype, self._shape = self._envpool.spec.action_array_spec["action"].dtype, (-1, *task.action_shape)
+        self._ids = np.arange(self.num_envs, dtype=np.int32)
+        self._returns, self._steps = np.zeros(self.num_envs), np.zeros(self.num_envs, np.int64)
+        self._actions = np.zeros(0)
+
+    def reset(self) -> np.ndarray:
+        """First observations f4 (B, I)."""
+        return self._reset(self._ids)
+
+    def _reset(self, ids: np.ndarray) -> np.ndarray:
+        self._returns[ids], self._steps[ids] = 0.0, 0
+        self._envpool._reset(ids)
+        return self._receive(len(ids))[0]
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self._actions = actions
+
+    def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+        return self.step(self._actions)
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+        """Observations f4 (B, I), rewards f4 (B,), done (B,), infos; the first of the next episode where one ended."""
+        started = time.perf_counter()
+        self._envpool._send([self._ids, self._ids, np.asarray(actions).astype(self._dtype).reshape(self._shape)])
+        observations, rewards, failed = self._receive(self.num_envs)
+        self.env_steps += self.num_envs
+        self._returns += rewards
+        self._steps += 1
+        done = failed | (self._steps == self._max_steps)
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        ended = self._ids[done]
+        if len(ended):
+            for i in ended:
+                infos[i] = {"terminal_observation": observations[i].copy(), "TimeLimit.truncated": not failed[i]}
+                self.finished.append((float(self._returns[i]), int(self._steps[i])))
+            observations[ended] = self._reset(ended)
+        self.seconds += time.perf_counter() - started
+        return observations, rewards, done, infos
+
+    def _receive(self, count: int) -> tuple[np.ndarray, ...]:
+        """Observations, rewards, done, in the order of the ids."""
+        state = self._envpool._recv()
+        who, observations, rewards, done = (state[k] for k in self._keys)
+        order = np.argsort(who)
+        rows = observations.reshape(count, -1)[order].astype(np.float32)
+        return rows, rewards[order].astype(np.float32), done[order].astype(bool)
+
+    def close(self) -> None:
+        self._envpool.close()
+
+    def seed(self, seed: int | None = None) -> list[None]:
+        """Nothing: an environment has had its seed since it was made."""
+        return [None] * self.num_envs
+
+    def get_attr(self, name: str, indices: Any = None) -> list[Any]:
+        return [getattr(self, name)] * self.num_envs
+
+    def env_is_wrapped(self, wrapper: Any, indices: Any = None) -> list[bool]:
+        return [False] * self.num_envs

@@ -1,0 +1,208 @@
+"""neat-python's network JSON 1.0 <-> genomes. Our files add two objects that other readers may ignore:
+
+"plasticity": the rule and all its settings        "interface": what inputs and outputs are called, and the action
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neol.config.schema import ACTIVATION_ID, ACTIVATIONS, AGGREGATION_ID, AGGREGATIONS
+from neol.errors import NeolError, nearest
+from neol.neat.genome import Genomes, empty_genomes
+from neol.network.phenotype import Phenotypes, compile_phenotypes
+
+FORMAT_VERSION = "1.0"
+GENERATOR = "neol"  # whose recurrent networks read backward edges one step late; neat-python's, all edges
+LARGEST_ID = 2**31 - 1
+
+
+class Network(NamedTuple):
+    """A checked network document as one genome."""
+
+    document: dict[str, Any]
+    phenotype: Phenotypes  # one genome
+    pairs: list[tuple[int, int]]  # (from id, to id) of each connection gene, in the document's ids
+
+    @property
+    def inputs(self) -> int:
+        return self.phenotype.inputs
+
+    @property
+    def outputs(self) -> int:
+        return self.phenotype.output.shape[1]
+
+
+def to_document(phenotypes: Phenotypes, genomes: Genomes, p: int, recurrent: bool) -> dict[str, Any]:
+    """Genome p as a document: the nodes and enabled connections that reach an output."""
+    inputs, outputs = phenotypes.inputs, phenotypes.output.shape[1]
+    nodes, connections = [], []
+    for k in range(phenotypes.node_start[p], phenotypes.node_start[p + 1]):
+        node = int(phenotypes.node_id[k])
+        kind = "output" if node < outputs else "hidden"
+        activation = ACTIVATIONS[phenotypes.activation[k]]
+        aggregation = AGGREGATIONS[phenotypes.aggregation[k]]
+        bias, response = float(phenotypes.bias[k]), float(phenotypes.response[k])
+        nodes.append(_node(node, kind, activation, aggregation, bias, response))
+        for e in range(phenotypes.edge_start[k], phenotypes.edge_start[k + 1]):
+            source, weight = int(genomes.source[p, phenotypes.gene[e]]), float(phenotypes.weight[e])
+            connections.append({"from": source, "to": node, "weight": weight, "enabled": True})
+    nodes += [_node(-1 - i, "input", "identity", "none", 0.0, 1.0) for i in range(inputs)]
+    return {
+        "format_version": FORMAT_VERSION,
+        "network_type": "recurrent" if recurrent else "feedforward",
+        "metadata": {"generator": GENERATOR},
+        "topology": {
+            "num_inputs": inputs,
+            "num_outputs": outputs,
+            "input_keys": [-1 - i for i in range(inputs)],
+            "output_keys": list(range(outputs)),
+        },
+        "nodes": nodes,
+        "connections": connections,
+    }
+
+
+def _node(node: int, kind: str, activation: str, aggregation: str, bias: float, response: float) -> dict[str, Any]:
+    return {
+        "id": node,
+        "type": kind,
+        "activation": {"name": activation, "custom": False},
+        "aggregation": {"name": aggregation, "custom": False},
+        "bias": bias,
+        "response": response,
+    }
+
+
+def dump(document: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(document, indent=1, allow_nan=False) + "\n"
+    except (ValueError, TypeError) as e:
+        raise NeolError(f"the network cannot be written as JSON: {e}.") from None
+
+
+def read_document(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """The JSON object of a file or dict, and a name for messages."""
+    if isinstance(source, Mapping):
+        return dict(source), "network"
+    name = f"'{source}'"
+    try:
+        document = json.loads(Path(source).read_text(encoding="utf-8"), parse_constant=_no_constant)
+    except OSError as e:
+        raise NeolError(f"cannot read {name}: {e.strerror}.") from None
+    except (ValueError, RecursionError) as e:
+        raise NeolError(f"{name} is not a network file: {e}.") from None
+    if not isinstance(document, dict):
+        raise NeolError(f"{name} is not a network file: it must hold a JSON object.")
+    return document, name
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def parse(source: str | os.PathLike[str] | Mapping[str, Any]) -> Network:
+    """Read and check a network; every fault is a NeolError that says where."""
+    document, name = read_document(source)
+    try:
+        return _parse(document, name)
+    except (KeyError, TypeError, AttributeError, OverflowError) as e:
+        what = f"missing {e}" if isinstance(e, KeyError) else str(e)
+        raise NeolError(f"{name} is not a network in format {FORMAT_VERSION}: {what}.") from None
+
+
+def _parse(document: dict[str, Any], name: str) -> Network:
+    version, kind = document.get("format_version"), document.get("network_type")
+    if version != FORMAT_VERSION:
+        raise NeolError(f"{name} has format_version {version!r}; it must be '{FORMAT_VERSION}'.")
+    if kind not in ("feedforward", "recurrent"):
+        raise NeolError(f"{name} has network_type {kind!r}; it must be feedforward or recurrent.")
+    if not isinstance(document.setdefault("metadata", {}), dict):
+        raise NeolError(f"{name} has metadata that is not a JSON object.")
+    inputs, outputs = (_ids(document["topology"], key, name) for key in ("input_keys", "output_keys"))
+    listed = [(_integer(n["id"], "node id", name), n) for n in document["nodes"] if n["type"] != "input"]
+    nodes = dict(listed)
+    if len(nodes) < len(listed):
+        twice = next(i for i, _ in listed if sum(i == k for k, _ in listed) > 1)
+        raise NeolError(f"{name} has node {twice} twice.")
+    missing = [o for o in outputs if o not in nodes]
+    if missing:
+        raise NeolError(f"{name} has no node {missing[0]}, which output_keys names.")
+    order = [*outputs, *sorted(n for n in nodes if n not in outputs)]
+    place = {node: i for i, node in enumerate(order)} | {node: -1 - i for i, node in enumerate(inputs)}
+    connections = _connections(document["connections"], place, name)
+    genomes = empty_genomes(1, len(order), max(1, len(connections)))
+    genomes.n_nodes[0], genomes.n_conns[0] = len(order), len(connections)
+    for i, node in enumerate(order):
+        _fill_node(genomes, i, nodes[node], node, name)
+    for i, (pair, weight, enabled) in enumerate(connections):
+        genomes.innovation[0, i] = i
+        genomes.source[0, i], genomes.target[0, i] = place[pair[0]], place[pair[1]]
+        genomes.weight[0, i], genomes.enabled[0, i] = weight, enabled
+    synchronous = kind == "recurrent" and document["metadata"].get("generator") != GENERATOR
+    phenotype = compile_phenotypes(genomes, len(inputs), len(outputs), synchronous)
+    if kind == "feedforward" and phenotype.remembers[0]:
+        raise NeolError(f"{name} has a cycle, which a feedforward network must not; network_type must be recurrent.")
+    return Network(document, phenotype, [pair for pair, _, _ in connections])
+
+
+def _ids(topology: Mapping[str, Any], key: str, name: str) -> list[int]:
+    ids = [_integer(i, key, name) for i in topology[key]]
+    if not ids or len(set(ids)) < len(ids):
+        raise NeolError(f"{name} has {key} = {ids}; it must be a list of different node ids.")
+    return ids
+
+
+def _connections(listed: Any, place: Mapping[int, int], name: str) -> list[tuple[tuple[int, int], float, bool]]:
+    out: dict[tuple[int, int], tuple[float, bool]] = {}
+    for c in listed:
+        pair = (_integer(c["from"], "from", name), _integer(c["to"], "to", name))
+        for node in pair:
+            if node not in place:
+                raise NeolError(f"{name} has a connection {pair[0]} -> {pair[1]}, but no node {node}.")
+        if place[pair[1]] < 0:
+            raise NeolError(f"{name} has a connection {pair[0]} -> {pair[1]}, which ends at an input.")
+        if pair in out:
+            raise NeolError(f"{name} has the connection {pair[0]} -> {pair[1]} twice.")
+        enabled = c.get("enabled", True)
+        if not isinstance(enabled, bool):
+            raise NeolError(f"{name} has enabled = {enabled!r} at {pair[0]} -> {pair[1]}; it must be true or false.")
+        out[pair] = (_number(c["weight"], f"weight of {pair[0]} -> {pair[1]}", name), enabled)
+    return [(pair, *rest) for pair, rest in out.items()]
+
+
+def _fill_node(g: Genomes, place: int, node: Mapping[str, Any], node_id: int, name: str) -> None:
+    g.node_id[0, place] = place
+    for field in ("bias", "response"):
+        getattr(g, field)[0, place] = _number(node[field], f"{field} of node {node_id}", name)
+    for field, ids in (("activation", ACTIVATION_ID), ("aggregation", AGGREGATION_ID)):
+        function = node[field]["name"]
+        if function not in ids:
+            raise NeolError(f"{name} has {field} '{function}' at node {node_id}; {nearest(function, ids)}")
+        getattr(g, field)[0, place] = ids[function]
+
+
+def _integer(value: Any, what: str, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > LARGEST_ID:
+        raise NeolError(f"{name} has {what} = {value!r}; it must be a whole number below 2^31.")
+    return value
+
+
+def _number(value: Any, what: str, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise NeolError(f"{name} has {what} = {value!r}; it must be a finite number.")
+    return float(value)
+
+
+def with_weights(network: Network, weight: np.ndarray) -> dict[str, Any]:
+    """The document with these edge weights f8 (E,) in place of its own."""
+    new = {network.pairs[g]: float(w) for g, w in zip(network.phenotype.gene, weight, strict=True)}
+    connections = [{**c, "weight": new.get((c["from"], c["to"]), c["weight"])} for c in network.document["connections"]]
+    return {**network.document, "connections": connections}

@@ -1,0 +1,153 @@
+"""PlasticNetwork: one network that can be deployed and goes on learning, on the kernels that trained it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neol.config.schema import PlasticityConfig, check_value
+from neol.deploy import network_json, task_interface
+from neol.errors import NeolError, nearest
+from neol.files import write_atomic
+from neol.network.normalization import Normalization, normalize
+from neol.network.plasticity import ALIASES, plasticity
+from neol.network.step import Slots, credit, load, new_slots, step
+
+# A network file without a `plasticity` object is plain: static, its outputs as they are.
+PLAIN = PlasticityConfig(rule="none", lr=0.0, preactivation_limit=math.inf, output_transform="none")
+
+
+class PlasticNetwork:
+    """A controller: `reset`, then `activate` and `reward` at every step.
+
+    Each life (after `reset`) starts from the network's own weights; `weights` are those of now.
+    """
+
+    def __init__(self, network: network_json.Network, settings: PlasticityConfig = PLAIN) -> None:
+        self.network, self.settings = network, settings
+        self._plastic = plasticity(settings)
+        self._interface = task_interface.read(network.document, network.inputs, network.outputs)
+        self._slots = new_slots(network.phenotype, 1)
+        self._outputs = np.zeros(network.outputs)
+        self._inputs = np.zeros(network.inputs)
+        self.reset()
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike[str] | Mapping[str, Any], **settings: Any) -> PlasticNetwork:
+        """Read neat-python's network JSON, with our `plasticity` object or without; settings override the file's."""
+        network = network_json.parse(source)
+        stored = network.document.get("plasticity", {})
+        if not isinstance(stored, Mapping):
+            raise NeolError("the network's plasticity is not a JSON object.")
+        return cls(network, _settings(PLAIN, {**stored, **settings}))
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+        """The network with its weights of now; written to `path` if given."""
+        document = network_json.with_weights(self.network, self._weights())
+        limits = {k: None if v == math.inf else v for k, v in dataclasses.asdict(self.settings).items()}
+        document["plasticity"] = limits
+        if path is not None:
+            write_atomic(Path(path), network_json.dump(document))
+        return document
+
+    def reset(self) -> None:
+        """Begin a life: the network's own weights, no activity, no reward pending."""
+        load(self.network.phenotype, self._slots, 0, 0)
+        self._pending = 0.0
+
+    @property
+    def interface(self) -> dict[str, Any]:
+        """What inputs and outputs are called, the task, the action: champion.json's `interface`."""
+        return self._interface.document
+
+    @property
+    def normal(self) -> Normalization:
+        """How observations are scaled before the network sees them."""
+        return self._interface.normal
+
+    def activate(self, observation: Any) -> np.ndarray:
+        """The outputs f8 (O,) for an observation: of the task, or the inputs (I,) themselves."""
+        rows, single = self._interface.rows(observation, self.network.inputs)
+        if not single:
+            raise NeolError(
+                f"observation of shape {np.shape(observation)} is not allowed; it must have shape {rows.shape[1:]}."
+            )
+        self._step(self._slots, 0, rows[0], self._pending)
+        self._pending = 0.0
+        return self._outputs.copy()
+
+    def reward(self, r: float) -> None:
+        """Tell the reward that the last action earned: it gates the plasticity (at once, or at the next step)."""
+        if self._plastic.next_step:
+            self._pending = float(r)
+        else:
+            credit(self.network.phenotype, self._slots, 0, float(r), self._plastic)
+
+    def act(self, observation: Any) -> np.ndarray | int:
+        """`activate`, as an action of the network's task."""
+        return self._interface.action(self.activate(observation))
+
+    def _step(self, slots: Slots, b: int, row: np.ndarray, reward: float) -> None:
+        seen = row
+        if self.normal.on:
+            seen = self._inputs
+            normalize(self.normal, row, seen)
+        step(self.network.phenotype, slots, b, seen, reward, True, self._plastic, self._outputs)
+
+    @property
+    def weights(self) -> dict[tuple[int, int], float]:
+        """The plastic weights of now, by (from id, to id)."""
+        edges = zip(self.network.phenotype.gene, self._weights(), strict=True)
+        return {self.network.pairs[gene]: float(w) for gene, w in edges}
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[np.ndarray, Any]:
+        """Stable-Baselines3's signature: (actions, state).
+
+        One observation (I,) runs this network itself, so that `reward` teaches it. A batch (n, I) runs n copies held
+        in `state`; they get no reward, so they do not learn. `episode_start` begins their lives anew.
+        """
+        observed, single = self._interface.rows(observation, self.network.inputs)
+        if single:
+            if episode_start is not None and np.any(episode_start):
+                self.reset()
+            return np.asarray(self.act(observed[0])), state
+        blank = new_slots(self.network.phenotype, len(observed))
+        slots: Slots = blank if state is None else state
+        # kernels have no bounds checks
+        if not isinstance(slots, Slots) or [a.shape for a in slots] != [a.shape for a in blank]:
+            raise NeolError(
+                f"this state is not allowed; it must be what predict returned for {len(observed)} observations "
+                "of this network."
+            )
+        starts = np.ones(len(observed), bool) if state is None else np.broadcast_to(episode_start, len(observed))
+        actions = []
+        for b, (row, start) in enumerate(zip(observed, starts, strict=True)):
+            if start:
+                load(self.network.phenotype, slots, b, 0)
+            self._step(slots, b, row, 0.0)
+            actions.append(self._interface.action(self._outputs))
+        return np.array(actions), slots
+
+    def _weights(self) -> np.ndarray:
+        return self._slots.weight[0, : len(self.network.phenotype.weight)]
+
+
+def _settings(base: PlasticityConfig, changes: Mapping[str, Any]) -> PlasticityConfig:
+    """A PlasticityConfig with some fields changed and checked; null limits mean infinity."""
+    known = [f.name for f in dataclasses.fields(PlasticityConfig)]
+    checked = {}
+    for name, value in changes.items():
+        if name not in known:
+            raise NeolError(f"unknown plasticity setting '{name}'; {nearest(name, known)}")
+        value = math.inf if value is None and name.endswith("_limit") else value
+        value = ALIASES.get(value, value) if name == "rule" and isinstance(value, str) else value
+        checked[name] = check_value(name, value)
+    return dataclasses.replace(base, **checked)

@@ -1,0 +1,224 @@
+"""Environments by name: a task, a Gymnasium id, `module:id`, `module:callable`, or a Python function that makes one.
+
+`find` describes any of them as a Task; `make` makes one; `choose_engine` says which simulator runs it.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from neol.envs.spaces import read_action, read_observation
+from neol.envs.tasks import TASKS, Task
+from neol.errors import NeolError, nearest
+
+DEFAULT_MAX_STEPS = 1000  # of an environment that names no limit
+# Gymnasium's own environments whose reset leaves nothing of the episode before (a test walks them all). Box2D's
+# BipedalWalker and CarRacing keep their b2World, and with it a memory of what happened.
+_RESET_FULLY = tuple(
+    f"gymnasium.envs.{family}" for family in ("classic_control", "toy_text", "mujoco", "box2d.lunar_lander")
+)
+# EnvPool's own settings, which are not the environment's.
+_POOL_SETTINGS = {
+    "num_envs", "batch_size", "num_threads", "max_num_players", "thread_affinity_offset", "base_path", "seed",
+    "env_seed", "gym_reset_return_info", "max_episode_steps", "reward_threshold", "frame_stack",
+}  # fmt: skip
+
+Maker = Callable[[], Any]
+
+
+def find(name: str | Maker, env_kwargs: Sequence[str] = ()) -> Task:
+    """The task of that name: one of ours, or made from an environment's spaces."""
+    kwargs = parse_kwargs(env_kwargs)
+    if callable(name):
+        if kwargs:
+            raise NeolError("env_kwargs are not allowed with a callable; give it its arguments yourself.")
+        return _describe(callable_name(name), name, ())
+    ours = next((t for t in TASKS.values() if name in (t.name, t.id)), None)
+    if ours is not None:
+        changed = ours._replace(env_kwargs=tuple(kwargs.items()))
+        if kwargs:
+            make(changed).close()  # it may not know them
+        return changed
+    return _describe(name, None, tuple(kwargs.items()))
+
+
+def parse_kwargs(pairs: Sequence[str], what: str = "env_kwargs") -> dict[str, Any]:
+    """`key=value` words as arguments; a value is a Python or JSON literal, else a string."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key.isidentifier() or key in found:
+            raise NeolError(f"{what} = '{pair}' is not allowed; it must be key=value, each key once.")
+        found[key] = _literal(text)
+    return found
+
+
+def _literal(text: str) -> Any:
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return read(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+    return text
+
+
+def callable_name(maker: Maker) -> str:
+    """`module:name` where that finds the function again, else `python:name`."""
+    module, name = getattr(maker, "__module__", ""), getattr(maker, "__qualname__", type(maker).__name__)
+    if module not in ("", "__main__", None) and getattr(sys.modules.get(module), name, None) is maker:
+        return f"{module}:{name}"
+    return f"python:{name}"
+
+
+def _describe(name: str, maker: Maker | None, kwargs: tuple[tuple[str, Any], ...]) -> Task:
+    """Read inputs, outputs and limits off an environment."""
+    probe = Task(name, name, 0, (), (), (), (), env_kwargs=kwargs, maker=maker)
+    what = f"environment '{name}'"
+    env = make(probe)
+    try:
+        leaves, inputs = read_observation(env.observation_space, what)
+        components, outputs, shape, dtype = read_action(env.action_space, what)
+        limit = _time_limit(env) or DEFAULT_MAX_STEPS
+        module = type(env.unwrapped).__module__
+        fps = env.metadata.get("render_fps") or 30
+    finally:
+        env.close()
+    return probe._replace(
+        max_steps=limit, inputs=inputs, actions=outputs, components=components, leaves=leaves, action_shape=shape,
+        action_dtype=dtype, reusable="envs.mujoco" in module, resets_fully=module.startswith(_RESET_FULLY),
+        film_fps=max(1, min(60, int(fps))),
+    )  # fmt: skip
+
+
+def _time_limit(env: Any) -> int | None:
+    """The longest episode that the environment's registration allows; it was made without."""
+    import gymnasium
+
+    spec = env.spec
+    registered = gymnasium.registry.get(spec.id) if spec is not None else None
+    return registered.max_episode_steps if registered is not None else spec and spec.max_episode_steps
+
+
+def make(task: Task, render_mode: str | None = None) -> Any:
+    """A new environment without a time limit (whoever steps it counts), or a NeolError."""
+    try:
+        with suppressed():
+            return _make(task, render_mode)
+    except NeolError:
+        raise
+    except (Exception, SystemExit) as e:  # whatever the environment's own code raises
+        raise NeolError(f"cannot make environment '{task.name}': {type(e).__name__}: {e}") from e
+
+
+def _make(task: Task, render_mode: str | None) -> Any:
+    import gymnasium
+
+    if task.maker is not None:
+        return _checked(_called(task.maker, {}, render_mode), task)
+    if task.id.startswith("python:"):
+        raise NeolError(f"'{task.id}' is a function of the program that trained it; call it from Python.")
+    arguments: dict[str, Any] = dict(task.env_kwargs)
+    module, colon, rest = task.id.partition(":")
+    if colon and module:
+        attribute = getattr(_imported(module), rest, None)
+        if callable(attribute):
+            return _checked(_called(attribute, arguments, render_mode), task)
+    env_id = rest if colon else task.id
+    if env_id not in gymnasium.registry:
+        names = [*TASKS, *gymnasium.registry]
+        raise NeolError(f"unknown task or environment '{task.id}'; {nearest(env_id, names)}")
+    return gymnasium.make(env_id, render_mode=render_mode, disable_env_checker=True, max_episode_steps=-1, **arguments)
+
+
+def _called(maker: Callable[..., Any], arguments: dict[str, Any], render_mode: str | None) -> Any:
+    """What a class or function makes; it is told the render mode if it asks for one."""
+    if render_mode is not None and "render_mode" in inspect.signature(maker).parameters:
+        arguments = {**arguments, "render_mode": render_mode}
+    return maker(**arguments)
+
+
+def _imported(module: str) -> Any:
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as e:
+        if e.name and (module == e.name or module.startswith(f"{e.name}.")):
+            raise NeolError(f"there is no module '{module}' to import, here or installed.") from None
+        raise
+
+
+def _checked(env: Any, task: Task) -> Any:
+    for needed in ("reset", "step", "observation_space", "action_space", "close"):
+        if not hasattr(env, needed):
+            raise NeolError(f"'{task.name}' made a {type(env).__name__}, which is not a Gymnasium environment.")
+    return env
+
+
+@contextmanager
+def suppressed() -> Iterator[None]:
+    """Gymnasium's advice (out of date, precision lowered) is not for those who named exactly this environment."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def choose_engine(task: Task, engine: str) -> tuple[str, str]:
+    """(envpool or gymnasium, why)."""
+    obstacle = _envpool_obstacle(task)
+    if engine == "gymnasium":
+        return engine, "as asked"
+    if engine == "envpool":
+        if obstacle:
+            raise NeolError(f"engine = 'envpool' is not allowed with '{task.name}': {obstacle}; use gymnasium.")
+        return engine, "as asked"
+    return ("gymnasium", obstacle) if obstacle else ("envpool", "it has this environment")
+
+
+def _envpool_obstacle(task: Task) -> str:
+    """Why EnvPool cannot run this task; '' if it can."""
+    if importlib.util.find_spec("envpool") is None:
+        return "EnvPool is not installed"
+    if task.name in TASKS and not task.env_kwargs:
+        return ""
+    if task.maker is not None or ":" in task.id:
+        return "EnvPool has only its own environments"
+    envpool = import_envpool()
+    if task.id not in envpool.list_all_envs():
+        return f"EnvPool has no '{task.id}'"
+    with suppressed():
+        spec = envpool.make_spec(task.id)
+        theirs = set(spec.config._fields) - _POOL_SETTINGS
+        unknown = [k for k, _ in task.env_kwargs if k not in theirs]
+        if unknown:
+            return f"EnvPool's {task.id} has no setting {unknown[0]}"
+        try:
+            leaves, _ = read_observation(spec.observation_space, task.id)
+            components, _, shape, _ = read_action(spec.action_space, task.id)
+        except NeolError:
+            return f"EnvPool's {task.id} has other spaces than Gymnasium's"
+    if (leaves, components, shape) != (task.leaves, task.components, task.action_shape) or len(leaves) != 1:
+        return f"EnvPool's {task.id} has other spaces than Gymnasium's"
+    return ""
+
+
+def import_envpool() -> Any:
+    """EnvPool. Where JAX is installed it would import that too, for an interface that we do not use: not here."""
+    interface = "envpool.python.lax"
+    if interface in sys.modules or "envpool" in sys.modules or "jax" in sys.modules:
+        return importlib.import_module("envpool")
+    sys.modules[interface] = None  # type: ignore[assignment]  # Python's own way to say that there is none
+    try:
+        return importlib.import_module("envpool")
+    finally:
+        del sys.modules[interface]

@@ -1,0 +1,120 @@
+"""The tasks: one place that says what each is: ids, T_max, names of inputs and outputs, actions, its own defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neol.network.actions import ARGMAX, Component, bounded
+
+# How a part of an observation becomes inputs (see spaces.Flattener).
+NUMBERS, ONE_HOT = "numbers", "one-hot"
+
+
+class Leaf(NamedTuple):
+    """One array of an observation: its keys or indices in the Dicts and Tuples around it, and its inputs."""
+
+    path: tuple[str | int, ...]
+    kind: str  # NUMBERS: one input each | ONE_HOT: as many inputs as values, the one that it has is 1
+    shape: tuple[int, ...]
+    values: tuple[int, ...] = ()  # ONE_HOT: how many values each number has
+    start: tuple[int, ...] = ()  # ONE_HOT: the first of them
+
+    @property
+    def size(self) -> int:
+        return sum(self.values) if self.kind == ONE_HOT else int(np.prod(self.shape))
+
+
+class Task(NamedTuple):
+    """A control task. `settings` are this task's own defaults, by flat config names."""
+
+    name: str
+    id: str  # Gymnasium id, `module:id` or `module:callable`
+    max_steps: int  # T_max of the paper
+    inputs: tuple[str, ...]  # a name per input
+    actions: tuple[str, ...]  # a name per output
+    components: tuple[Component, ...]
+    leaves: tuple[Leaf, ...]
+    action_shape: tuple[int, ...] = ()  # () = one whole number
+    action_dtype: str = "float32"
+    # An episode may start in an env that has run others before: proven not to change results (tests), saves creation.
+    reusable: bool = False  # on EnvPool
+    resets_fully: bool = False  # on Gymnasium
+    window: int = 64  # episodes in flight per thread; the fastest here, by measurement
+    step_seconds: float = 5e-5  # of one step on one core, roughly: for the order and the ETA of a study's runs
+    film_every: int = 1  # steps per frame of a film
+    film_fps: int = 50
+    returns: tuple[float, float] = (0.0, 1.0)  # the range that normalised losses are made with
+    unbounded_below: bool = False  # returns have no least value: those below the range have loss 1
+    settings: Mapping[str, Any] = MappingProxyType({})
+    env_kwargs: tuple[tuple[str, Any], ...] = ()  # arguments of the environment
+    maker: Callable[[], Any] | None = None  # what makes it, where that is a Python function
+
+    @property
+    def n_inputs(self) -> int:
+        return len(self.inputs)
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.actions)
+
+
+def _numbers(names: tuple[str, ...]) -> tuple[Leaf, ...]:
+    return (Leaf((), NUMBERS, (len(names),)),)
+
+
+def _boxes(name: str, env_id: str, inputs: tuple[str, ...], actions: tuple[str, ...], **rest: Any) -> Task:
+    """A task with numbers in and as many actions within [-1, 1] out."""
+    n = len(actions)
+    components = bounded((-1.0,) * n, (1.0,) * n)
+    return Task(name, env_id, 1000, inputs, actions, components, _numbers(inputs), (n,), **rest)
+
+
+# On the walkers one long episode says more than three short ones.
+_LONG: dict[str, Any] = {"episodes": 1, "generations": 10_000, "max_env_steps": 10_000_000}
+_HOPPER: dict[str, Any] = {  # hopping wants small steps from small weights, and standing still (1,000) must not pay
+    **_LONG, "pop_size": 150, "fitness_offset": -1.0,
+    "weight_init_stdev": 0.1, "weight_mutate_rate": 0.9, "weight_mutate_power": 0.1, "weight_replace_rate": 0.0,
+    "bias_init_stdev": 0.1, "bias_mutate_rate": 0.9, "bias_mutate_power": 0.1, "bias_replace_rate": 0.0,
+    "reward_scale": 0.0001,  # so do the steps of plasticity: with 0.01 it drives small weights to their limit
+}  # fmt: skip
+_WALKER: dict[str, Any] = {**_LONG, "pop_size": 50, "elitism": 5}  # small steps never left the spot
+_LIDAR = tuple(f"lidar {i}" for i in range(10))
+_CART = ("x", "x vel", "angle", "angle vel")
+
+TASKS: dict[str, Task] = {
+    t.name: t
+    for t in (
+        Task(
+            "cartpole", "CartPole-v1", 500, _CART, ("left", "right"), (Component(ARGMAX, 0, 2),), _numbers(_CART),
+            action_dtype="int64", resets_fully=True, window=512, step_seconds=5e-6,
+            returns=(0.0, 500.0),
+        ),
+        _boxes(
+            "lunarlander", "LunarLanderContinuous-v3",
+            ("x", "y", "x vel", "y vel", "angle", "angle vel", "left leg", "right leg"), ("main", "side"),
+            resets_fully=True, window=128, step_seconds=2.2e-5,
+            settings={"generations": 1000, "max_env_steps": 4_500_000},
+            returns=(-1000.0, 400.0), unbounded_below=True,  # its shaping charges for every turn of a spin
+        ),
+        _boxes(
+            "bipedalwalker", "BipedalWalker-v3",
+            ("hull angle", "hull angle vel", "x vel", "y vel", "hip 1", "hip 1 vel", "knee 1", "knee 1 vel",
+             "leg 1 contact", "hip 2", "hip 2 vel", "knee 2", "knee 2 vel", "leg 2 contact", *_LIDAR),
+            ("hip 1", "knee 1", "hip 2", "knee 2"), step_seconds=7e-5,
+            settings=_WALKER,
+            returns=(-500.0, 400.0),
+        ),
+        _boxes(
+            "hopper", "Hopper-v4",
+            ("z", "torso angle", "thigh angle", "leg angle", "foot angle", "x vel", "z vel", "torso vel", "thigh vel",
+             "leg vel", "foot vel"),
+            ("thigh", "leg", "foot"), reusable=True, resets_fully=True, step_seconds=1e-4,
+            film_every=4, film_fps=31, settings=_HOPPER,
+            returns=(-500.0, 6000.0),
+        ),
+    )
+}  # fmt: skip

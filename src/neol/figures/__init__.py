@@ -1,0 +1,1 @@
+"""Pictures of one run: the network, the learning curve, a film."""

@@ -1,0 +1,70 @@
+"""Fitness over environment steps (SVG or PNG)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neol.errors import NeolError
+from neol.figures.style import FONT, GREEN, MUTED, NEGATIVE, POSITIVE, SUFFIXES, AnyPath, save, style
+from neol.files import check_suffix, replacing
+
+LINES: dict[str, tuple[str, Any, float]] = {  # colour, dashes, width
+    "best": (POSITIVE, "-", 2.0), "mean": (NEGATIVE, "-", 1.3), "median": (GREEN, (0, (4, 1.5)), 1.3),
+}  # fmt: skip
+
+
+def draw_curve(history: Mapping[str, np.ndarray], path: AnyPath, title: str = "") -> Path:
+    """Draw best, mean and median fitness, and the number of species, over environment steps; `.svg` or `.png`."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter, MaxNLocator
+
+    needed = ["env_steps", *(f"{n}_fitness" for n in LINES), "species"]
+    if missing := [n for n in needed if n not in history]:
+        raise NeolError(f"cannot draw the curve: the history lacks {', '.join(missing)}.")
+    columns = {n: np.asarray(history[n], float) for n in needed}
+    steps, species = columns["env_steps"], columns["species"]
+    if not len(steps):
+        raise NeolError("cannot draw the curve: the history has no generations yet.")
+    dot = "o" if len(steps) == 1 else None  # one point makes no line
+    target = check_suffix(path, SUFFIXES)
+    with replacing(target) as part, style():
+        figure = Figure(figsize=(7.0, 4.4))
+        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
+        figure.subplots_adjust(left=0.11, right=0.84, bottom=0.12, top=0.91 if title else 0.96, hspace=0.12)
+        for name, (color, dashes, thick) in LINES.items():
+            upper.plot(steps, columns[f"{name}_fitness"], color=color, ls=dashes, lw=thick, marker=dot, clip_on=not dot)
+        lower.step(steps, species, where="post", color=MUTED, lw=1.3, marker=dot, clip_on=not dot)
+        for axes, label in ((upper, "fitness"), (lower, "species")):
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.spines[["left", "bottom"]].set_color("#999999")
+            axes.tick_params(color="#999999", labelcolor=MUTED, labelsize=FONT - 1)
+            axes.grid(axis="y", color="#E6E6E6", lw=0.6)
+            axes.set(ylabel=label, axisbelow=True)
+        lower.set(xlim=(0, max(steps.max(), 1)), ylim=(0, max(species.max() * 1.15, 1.0)))
+        lower.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+        lower.xaxis.set_major_formatter(EngFormatter(sep=""))
+        lower.set_xlabel(f"environment steps ({len(steps)} generation{'s' * (len(steps) > 1)})")
+        _end_labels(upper, {n: columns[f"{n}_fitness"] for n in LINES})
+        figure.text(0.02, 0.955, title, va="center", size=FONT + 2)
+        figure.align_ylabels()
+        save(figure, part)
+    return target
+
+
+def _end_labels(axes: Any, columns: Mapping[str, np.ndarray]) -> None:
+    """Name each line at its right end, the names pushed apart where the lines end close together."""
+    low, high = axes.get_ylim()
+    finals = {n: float(v[np.isfinite(v)][-1]) for n, v in columns.items() if np.isfinite(v).any()}
+    order = sorted(finals, key=lambda n: finals[n])
+    spots = np.array([(finals[n] - low) / (high - low) for n in order])
+    for _ in range(50):
+        for i in range(1, len(order)):
+            push = max(0.0, 0.06 - (spots[i] - spots[i - 1])) / 2
+            spots[i - 1 : i + 1] += (-push, push)
+        spots = np.clip(spots, 0.0, 1.0)
+    for name, y in zip(order, spots, strict=True):
+        axes.text(1.02, y, f"{name} {finals[name]:.4g}", color=LINES[name][0], transform=axes.transAxes, va="center")

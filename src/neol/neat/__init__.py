@@ -1,0 +1,1 @@
+"""NEAT: genes, genomes, innovation numbers, variation, species, and the loop over generations."""

@@ -1,0 +1,142 @@
+"""NEAT, the evolving outer loop: ask for a population, tell its fitness, get the next one.
+
+Randomness is named by (seed, generation, child), so the state is arrays alone: saved and restored whole.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from neol import seeding
+from neol.config.schema import NeatConfig
+from neol.errors import NeolError
+from neol.jit import kernel
+from neol.neat.genome import Genomes, first_population
+from neol.neat.innovation import Innovations
+from neol.neat.species import Species, no_species, shares, spawn_counts, speciate, update_stagnation
+from neol.neat.variation import breed
+
+LARGEST = 1e300  # fitness beyond it counts as it, and none at all (nan) as the worst
+
+
+class Neat:
+    """OuterInit, OuterSelect (`ask`) and OuterUpdate (`tell`) of the paper's Algorithm 1."""
+
+    def __init__(self, config: NeatConfig, inputs: int, outputs: int, seed: int) -> None:
+        self.config, self.inputs, self.outputs, self.seed = config, inputs, outputs, seed
+        self.generation = 0
+        self.genomes, self.innovations = first_population(config, inputs, outputs, seed)
+        self.species = speciate(config, self.genomes, no_species(), 0)
+
+    def ask(self) -> Genomes:
+        """The population to evaluate."""
+        return self.genomes
+
+    def tell(self, fitness: np.ndarray, adapted: np.ndarray | None = None) -> None:
+        """Make the next generation. fitness f8 (P,); adapted f8 (P, C): weights to write back (lamarckian)."""
+        fitness = np.nan_to_num(fitness, nan=-LARGEST).clip(-LARGEST, LARGEST)
+        genomes = self.genomes if adapted is None else self.genomes._replace(weight=adapted)
+        species, alive = update_stagnation(self.config, self.species, fitness, self.generation)
+        if not alive.any():
+            self._restart()
+            return
+        share = shares(self.config, species, alive, fitness)
+        sizes = np.bincount(species.member_of, minlength=len(species.id))
+        spawn = spawn_counts(self.config, share, alive, sizes)
+        first, second, elite = self._parents(species, spawn, fitness)
+        self.genomes, self.innovations = breed(
+            self.config,
+            genomes,
+            first,
+            second,
+            elite,
+            self.innovations,
+            self.inputs,
+            self.outputs,
+            self.seed,
+            self.generation,
+        )
+        self.generation += 1
+        survivors = Species(
+            species.id[alive],
+            species.member_of,
+            Genomes(*(a[alive] for a in species.representative)),
+            species.best[alive],
+            species.improved[alive],
+            species.created[alive],
+            species.next_id,
+        )
+        self.species = speciate(self.config, self.genomes, survivors, self.generation)
+
+    def _parents(self, species: Species, spawn: np.ndarray, fitness: np.ndarray) -> tuple[np.ndarray, ...]:
+        """For each child: its fitter parent, its other parent, and whether it is an elite copy."""
+        size = self.config.pop_size
+        first, second = np.empty(size, np.int32), np.empty(size, np.int32)
+        elite = np.zeros(size, np.bool_)
+        child = 0
+        for s in np.flatnonzero(spawn):
+            members = np.flatnonzero(species.member_of == s).astype(np.int32)
+            ranked = members[np.argsort(-fitness[members], kind="stable")]
+            elites = min(self.config.elitism, len(ranked), int(spawn[s]))
+            first[child : child + elites] = second[child : child + elites] = ranked[:elites]
+            elite[child : child + elites] = True
+            pool = ranked[: max(2, math.ceil(self.config.survival_threshold * len(ranked)))]
+            stop = child + int(spawn[s])
+            _choose(first, second, child + elites, stop, pool, self.config.crossover_prob, self.seed, self.generation)
+            child = stop
+        return first, second, elite
+
+    def _restart(self) -> None:
+        if not self.config.reset_on_extinction:
+            raise NeolError(
+                f"all species died out in generation {self.generation}; raise max_stagnation or species_elitism, "
+                "or set reset_on_extinction = true."
+            )
+        self.generation += 1
+        fresh_seed = int(seeding.stream(self.seed, seeding.INITIAL, self.generation, 0, 2)[0] >> np.uint64(2))
+        self.genomes, self.innovations = first_population(self.config, self.inputs, self.outputs, fresh_seed)
+        self.species = speciate(self.config, self.genomes, no_species(), self.generation)
+
+    @property
+    def groups(self) -> int:
+        """Species."""
+        return len(self.species.id)
+
+    def merit(self, fitness: np.ndarray) -> np.ndarray:
+        """What the champion's candidates are chosen by, f8 (P,)."""
+        return fitness
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything that `restore` needs, as named arrays."""
+        arrays = {"generation": np.array(self.generation), "next_species": np.array(self.species.next_id)}
+        arrays |= {f"genomes.{k}": v for k, v in self.genomes._asdict().items()}
+        arrays |= {f"innovations.{k}": v for k, v in self.innovations._asdict().items()}
+        arrays |= {f"representative.{k}": v for k, v in self.species.representative._asdict().items()}
+        plain = ("id", "member_of", "best", "improved", "created")
+        arrays |= {f"species.{k}": getattr(self.species, k) for k in plain}
+        return {k: v.copy() for k, v in arrays.items()}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go on from a `state`."""
+
+        def part(name: str) -> dict[str, np.ndarray]:
+            return {k.split(".", 1)[1]: v.copy() for k, v in arrays.items() if k.startswith(f"{name}.")}
+
+        self.generation = int(arrays["generation"])
+        self.genomes = Genomes(**part("genomes"))
+        self.innovations = Innovations(**part("innovations"))
+        representative = Genomes(**part("representative"))
+        self.species = Species(representative=representative, next_id=int(arrays["next_species"]), **part("species"))
+
+
+@kernel
+def _choose(first, second, start, stop, pool, crossover_prob, seed, generation):
+    """Draw the parents of children start .. stop from the pool, which is sorted from fit to less fit."""
+    for child in range(start, stop):
+        rng = seeding.stream(seed, seeding.REPRODUCE, generation, child, 1)
+        a = b = seeding.below(rng, len(pool))
+        if seeding.uniform(rng) < crossover_prob:
+            b = seeding.below(rng, len(pool))
+        first[child], second[child] = pool[min(a, b)], pool[max(a, b)]

@@ -1,0 +1,199 @@
+"""Species: distance, speciation, stagnation, sharing and spawn (Algorithms 4 and 5 of the paper's appendix).
+
+Every way of sharing works with negative fitness: each maps species to non-negative shares first.
+Legend: P genomes, S species, C connection places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neol.config.schema import NeatConfig
+from neol.jit import kernel
+from neol.neat.genome import Genomes, empty_genomes, take
+
+
+class Species(NamedTuple):
+    """The species of one generation, by ascending id."""
+
+    id: np.ndarray  # i4 (S,)
+    member_of: np.ndarray  # i4 (P,) index into the S species
+    representative: Genomes  # S genomes
+    best: np.ndarray  # f8 (S,) best species fitness so far
+    improved: np.ndarray  # i4 (S,) generation of the last improvement
+    created: np.ndarray  # i4 (S,)
+    next_id: int
+
+
+def no_species() -> Species:
+    nothing = np.zeros(0, np.int32)
+    return Species(nothing, nothing, empty_genomes(0, 1, 1), np.zeros(0), nothing, nothing, 1)
+
+
+@kernel
+def distance(a, p, b, q, c1, c3, matching_normalizer):
+    """delta = c1 (E + D) / N + c3 mean|w - w'| of genome p of a and q of b.
+
+    E + D: genes that only one of them has; N: genes of the larger genome, or the matching ones.
+    """
+    n, m = a.n_conns[p], b.n_conns[q]
+    i = j = matching = 0
+    difference = 0.0
+    while i < n and j < m:
+        x, y = a.innovation[p, i], b.innovation[q, j]
+        if x == y:
+            difference += abs(a.weight[p, i] - b.weight[q, j])
+            matching += 1
+        i += x <= y
+        j += y <= x
+    disjoint = n + m - 2 * matching
+    normalizer = max(1, matching if matching_normalizer else max(n, m))
+    return c1 * disjoint / normalizer + c3 * difference / max(1, matching)
+
+
+@kernel
+def _speciate(g, old, threshold, c1, c3, matching_normalizer, member_of, representative):
+    """Fill member_of i4 (P,) and representative i4 (S',) (a genome of g per species); return S'.
+
+    Each old species first takes the genome nearest to its old representative as the new one;
+    every other genome then joins the species of the nearest representative under the threshold, or founds one.
+    """
+    size, count = len(g.n_nodes), len(old.n_nodes)
+    member_of[:] = -1
+    for s in range(count):
+        best, nearest = np.inf, -1
+        for p in range(size):
+            if member_of[p] >= 0:
+                continue
+            d = distance(g, p, old, s, c1, c3, matching_normalizer)
+            if d < best:
+                best, nearest = d, p
+        representative[s] = nearest
+        if nearest >= 0:
+            member_of[nearest] = s
+    for p in range(size):
+        if member_of[p] >= 0:
+            continue
+        best, nearest = threshold, -1
+        for s in range(count):
+            if representative[s] >= 0:
+                d = distance(g, p, g, representative[s], c1, c3, matching_normalizer)
+                if d < best:
+                    best, nearest = d, s
+        if nearest < 0:
+            nearest = count
+            representative[count] = p
+            count += 1
+        member_of[p] = nearest
+    return count
+
+
+def speciate(config: NeatConfig, genomes: Genomes, old: Species, generation: int) -> Species:
+    """Divide a population into species that continue the old ones."""
+    size, before = len(genomes.n_nodes), len(old.id)
+    member_of = np.empty(size, np.int32)
+    representative = np.full(size + before, -1, np.int32)
+    count = _speciate(
+        genomes,
+        old.representative,
+        config.compatibility_threshold,
+        config.compatibility_disjoint_coefficient,
+        config.compatibility_weight_coefficient,
+        config.compatibility_normalizer == "matching",
+        member_of,
+        representative,
+    )
+    new = count - before
+    alive = np.flatnonzero(representative[:count] >= 0)  # an old species finds no genome only when S > P
+    renumber = np.full(count, -1, np.int32)
+    renumber[alive] = np.arange(len(alive))
+    ids = np.concatenate([old.id, np.arange(old.next_id, old.next_id + new, dtype=np.int32)]).astype(np.int32)
+    now = np.full(new, generation, np.int32)
+    return Species(
+        ids[alive],
+        renumber[member_of],
+        take(genomes, representative[alive]),
+        np.concatenate([old.best, np.full(new, -np.inf)])[alive],
+        np.concatenate([old.improved, now])[alive],
+        np.concatenate([old.created, now])[alive],
+        old.next_id + new,
+    )
+
+
+_SPECIES_FITNESS: dict[str, Callable[..., Any]] = {"max": np.max, "mean": np.mean, "median": np.median, "min": np.min}
+
+
+def update_stagnation(
+    config: NeatConfig, species: Species, fitness: np.ndarray, generation: int
+) -> tuple[Species, np.ndarray]:
+    """Record each species' progress; return which species survive, b1 (S,)."""
+    measure = _SPECIES_FITNESS[config.species_fitness_func]
+    now = np.array([measure(fitness[species.member_of == s]) for s in range(len(species.id))])
+    better = now > species.best
+    species = species._replace(
+        best=np.where(better, now, species.best),
+        improved=np.where(better, generation, species.improved).astype(np.int32),
+    )
+    stagnant = generation - species.improved >= config.max_stagnation
+    protected = np.argsort(-now, kind="stable")[: config.species_elitism]
+    stagnant[protected] = False
+    return species, ~stagnant
+
+
+def shares(config: NeatConfig, species: Species, alive: np.ndarray, fitness: np.ndarray) -> np.ndarray:
+    """Non-negative shares of the offspring, f8 (S,), zero for dead species.
+
+    canonical (Stanley 2002): sum over members of f / |s|, that is the species mean, measured from the population's
+    minimum. paper: F_adj(s) = mean(f) / |s|, likewise. normalized (neat-python): (mean(f) - min) / max(1, max - min).
+    """
+    members = alive[species.member_of]
+    low, high = fitness[members].min(), fitness[members].max()
+    out = np.zeros(len(species.id))
+    if high - low <= 1e-12 * max(abs(low), abs(high)):
+        return out  # all alike: what is left is rounding
+    for s in np.flatnonzero(alive):
+        f = fitness[species.member_of == s]
+        above = max(0.0, f.mean() - low)  # whatever the sign of the returns
+        if config.sharing == "canonical":
+            out[s] = above
+        elif config.sharing == "paper":
+            out[s] = above / len(f)
+        else:
+            out[s] = above / max(1.0, high - low)
+    return out
+
+
+def spawn_counts(config: NeatConfig, share: np.ndarray, alive: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Offspring per species, i8 (S,), which sum to P exactly; each living species gets its minimum while P allows it.
+
+    normalized sharing moves each species only half way from its present size to its due, as neat-python does.
+    """
+    total = config.pop_size
+    out = np.zeros(len(share), np.int64)
+    living = np.flatnonzero(alive)
+    least = max(1, min(max(config.min_species_size, config.elitism), total // len(living)))
+    keep = living[:total]  # more species than places: the first (oldest) ones live
+    weight = share[keep]
+    due = weight / weight.sum() * total if weight.sum() > 0 else np.full(len(keep), total / len(keep))
+    if config.sharing == "normalized":
+        due = sizes[keep] + 0.5 * (np.maximum(due, least) - sizes[keep])
+    out[keep] = apportion(due, total, least)
+    return out
+
+
+def apportion(due: np.ndarray, total: int, least: int) -> np.ndarray:
+    """Whole numbers >= least that sum to `total`, near `due` scaled to it (largest remainders first)."""
+    count = len(due)
+    spare = total - least * count
+    excess = np.maximum(due * (total / due.sum()) - least, 0.0)
+    if excess.sum() <= 0:
+        excess = np.ones(count)
+    exact = excess * (spare / excess.sum())
+    whole = np.floor(exact + 1e-9).astype(np.int64)
+    left = spare - int(whole.sum())
+    order = np.argsort(-(exact - whole), kind="stable")
+    whole[order[:left]] += 1
+    return whole + least

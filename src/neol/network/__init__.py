@@ -1,0 +1,1 @@
+"""What a genome becomes: a network that steps, learns within a life, and scales what it observes."""

@@ -1,0 +1,209 @@
+"""Genomes -> Phenotypes: only what reaches an output, in evaluation order, incoming edges as CSR.
+
+    genome p      nodes  node_start[p] .. node_start[p+1]   flat, in evaluation order
+    node k        edges  edge_start[k] .. edge_start[k+1]   flat, by innovation number
+    value row     [ I inputs | n nodes | n nodes one step ago ]      source[e] is an index into it
+
+The last third of the value row exists only for recurrent networks: a backward edge (its source is evaluated at or
+after its target) reads there, so that the step kernel needs no special case.
+Legend: P genomes, n nodes of one genome, K nodes of all, E edges of all, I inputs, O outputs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from neol.jit import kernel
+from neol.neat.genome import Genomes
+
+
+class Phenotypes(NamedTuple):
+    node_start: np.ndarray  # i8 (P+1,)
+    edge_start: np.ndarray  # i8 (K+1,)
+    source: np.ndarray  # i4 (E,) index into the value row
+    weight: np.ndarray  # f8 (E,)
+    gene: np.ndarray  # i4 (E,) place of the connection in its genome
+    node_id: np.ndarray  # i4 (K,)
+    bias: np.ndarray  # f8 (K,)
+    response: np.ndarray  # f8 (K,)
+    activation: np.ndarray  # i1 (K,)
+    aggregation: np.ndarray  # i1 (K,)
+    output: np.ndarray  # i4 (P, O) index into the value row
+    remembers: np.ndarray  # b1 (P,) has backward edges
+    inputs: int
+
+    @property
+    def size(self) -> int:
+        return len(self.node_start) - 1
+
+    def edges(self, p: int) -> slice:
+        """The edges of genome p."""
+        return slice(int(self.edge_start[self.node_start[p]]), int(self.edge_start[self.node_start[p + 1]]))
+
+    def part(self, first: int, last: int) -> Phenotypes:
+        """Genomes first .. last alone."""
+        if first == 0 and last == self.size:
+            return self
+        nodes = slice(int(self.node_start[first]), int(self.node_start[last]))
+        edges = slice(int(self.edge_start[nodes.start]), int(self.edge_start[nodes.stop]))
+        return self._replace(
+            node_start=self.node_start[first : last + 1] - nodes.start,
+            edge_start=self.edge_start[nodes.start : nodes.stop + 1] - edges.start,
+            output=self.output[first:last],
+            remembers=self.remembers[first:last],
+            **{f: getattr(self, f)[edges] for f in ("source", "weight", "gene")},
+            **{f: getattr(self, f)[nodes] for f in ("node_id", "bias", "response", "activation", "aggregation")},
+        )
+
+
+def compile_phenotypes(g: Genomes, inputs: int, outputs: int, synchronous: bool = False) -> Phenotypes:
+    """Compile a population. `synchronous` (neat-python): every edge between nodes reads last step's value."""
+    size, nodes, conns = len(g.n_nodes), int(g.n_nodes.sum()), int(g.n_conns.sum())
+    out = Phenotypes(
+        np.zeros(size + 1, np.int64),
+        np.zeros(nodes + 1, np.int64),
+        np.empty(conns, np.int32),
+        np.empty(conns),
+        np.empty(conns, np.int32),
+        np.empty(nodes, np.int32),
+        np.empty(nodes),
+        np.empty(nodes),
+        np.empty(nodes, np.int8),
+        np.empty(nodes, np.int8),
+        np.empty((size, outputs), np.int32),
+        np.zeros(size, np.bool_),
+        inputs,
+    )
+    used_nodes, used_edges = _compile(g, out, outputs, synchronous)
+    return out._replace(
+        edge_start=out.edge_start[: used_nodes + 1],
+        **{f: getattr(out, f)[:used_edges] for f in ("source", "weight", "gene")},
+        **{f: getattr(out, f)[:used_nodes] for f in ("node_id", "bias", "response", "activation", "aggregation")},
+    )
+
+
+def gene_weights(genomes: Genomes, phenotypes: Phenotypes, weight: np.ndarray) -> np.ndarray:
+    """The genomes' weights f8 (P, C) with those of the edges f8 (E,) written over them (lamarckian inheritance)."""
+    out = genomes.weight.copy()
+    edges = np.diff(phenotypes.edge_start[phenotypes.node_start])
+    out[np.repeat(np.arange(phenotypes.size), edges), phenotypes.gene] = weight
+    return out
+
+
+@kernel
+def _compile(g, out, outputs, synchronous):
+    """Fill `out`; return how many nodes and edges are used."""
+    node, edge = 0, 0
+    for p in range(len(g.n_nodes)):
+        n, c = g.n_nodes[p], g.n_conns[p]
+        source, target = _places(g, p)
+        required = _required(n, c, outputs, source, target, g.enabled[p])
+        order = _evaluation_order(n, c, outputs, source, target, g.enabled[p], required)
+        position = np.full(n, -1, np.int32)
+        for k in range(len(order)):
+            position[order[k]] = k
+        # incoming edges of node k of this genome end at first[k + 1]
+        first = np.zeros(len(order) + 1, np.int64)
+        for k in range(c):
+            if g.enabled[p, k] and required[target[k]]:
+                first[position[target[k]] + 1] += 1
+        for k in range(len(order)):
+            first[k + 1] += first[k]
+            out.edge_start[node + k + 1] = edge + first[k + 1]
+        for k in range(c):
+            if not (g.enabled[p, k] and required[target[k]]):
+                continue
+            at = position[target[k]]
+            e = edge + first[at]
+            first[at] += 1
+            if source[k] < 0:
+                out.source[e] = -1 - source[k]
+            else:
+                backward = synchronous or position[source[k]] >= at
+                out.source[e] = out.inputs + position[source[k]] + (len(order) if backward else 0)
+                out.remembers[p] |= backward
+            out.weight[e] = g.weight[p, k]
+            out.gene[e] = k
+        for k in range(len(order)):
+            place = order[k]
+            out.node_id[node + k] = g.node_id[p, place]
+            out.bias[node + k] = g.bias[p, place]
+            out.response[node + k] = g.response[p, place]
+            out.activation[node + k] = g.activation[p, place]
+            out.aggregation[node + k] = g.aggregation[p, place]
+        for o in range(outputs):
+            out.output[p, o] = out.inputs + position[o]
+        node += len(order)
+        edge = out.edge_start[node]
+        out.node_start[p + 1] = node
+    return node, edge
+
+
+@kernel
+def _places(g, p):
+    """Source and target of each connection as places of node genes; inputs stay negative."""
+    n, c = g.n_nodes[p], g.n_conns[p]
+    source, target = np.empty(c, np.int32), np.empty(c, np.int32)
+    ids = g.node_id[p, :n]
+    for k in range(c):
+        source[k] = g.source[p, k] if g.source[p, k] < 0 else np.searchsorted(ids, g.source[p, k])
+        target[k] = np.searchsorted(ids, g.target[p, k])
+    return source, target
+
+
+@kernel
+def _required(n, c, outputs, source, target, enabled):
+    """Which node places some output depends on, b1 (n,)."""
+    required = np.zeros(n, np.bool_)
+    required[:outputs] = True
+    changed = True
+    while changed:
+        changed = False
+        for k in range(c - 1, -1, -1):
+            if enabled[k] and source[k] >= 0 and required[target[k]] and not required[source[k]]:
+                required[source[k]] = True
+                changed = True
+    return required
+
+
+@kernel
+def _evaluation_order(n, c, outputs, source, target, enabled, required):
+    """Required node places, each after the sources of its edges (Kahn 1962).
+
+    Where a cycle leaves none ready, the hidden node with the lowest id goes first, then outputs: a rule that depends
+    on the genome alone.
+    """
+    waiting = np.zeros(n, np.int32)  # unevaluated sources of each node
+    for k in range(c):
+        if enabled[k] and source[k] >= 0 and required[target[k]]:
+            waiting[target[k]] += 1
+    order = np.empty(n, np.int32)
+    done = np.zeros(n, np.bool_)
+    count, seen = 0, 0
+    for i in range(n):
+        if required[i] and waiting[i] == 0:
+            order[count] = i
+            done[i] = True
+            count += 1
+    total = required.sum()
+    while count < total or seen < count:
+        if seen == count:  # a cycle: break it
+            for i in range(n):
+                place = (outputs + i) % n
+                if required[place] and not done[place]:
+                    order[count] = place
+                    done[place] = True
+                    count += 1
+                    break
+        node = order[seen]
+        seen += 1
+        for k in range(c):
+            if enabled[k] and source[k] == node and required[target[k]] and not done[target[k]]:
+                waiting[target[k]] -= 1
+                if waiting[target[k]] == 0:
+                    order[count] = target[k]
+                    done[target[k]] = True
+                    count += 1
+    return order[:count]

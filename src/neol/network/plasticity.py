@@ -1,0 +1,92 @@
+"""The plasticity rules: the local trace e of a connection, one short function each.
+
+A connection's weight then changes by w <- clip(w + m e), m = lr * reward_scale * r (kernels.py).
+To add a rule: write its function, append it to RULES, and its name to the choices of config.PlasticityConfig.rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from numba import njit
+
+from neol.config.schema import PlasticityConfig, field_choices
+from neol.jit import kernel
+
+
+@kernel
+def none(x, y, w, theta, z, trace_decay):
+    """w stays."""
+    return 0.0
+
+
+@kernel
+def hebb(x, y, w, theta, z, trace_decay):
+    """e = x y; with a trace e = z, where z <- lambda z + x y (so z = x y at lambda = 0)."""
+    return z
+
+
+@kernel
+def oja(x, y, w, theta, z, trace_decay):
+    """e = y (x - y w); with a trace the authors add it: e = y (x - y w) + z."""
+    e = y * (x - y * w)
+    return e + z if trace_decay > 0.0 else e
+
+
+@kernel
+def bcm(x, y, w, theta, z, trace_decay):
+    """e = y (y - theta) x, with theta <- (1 - tau) theta + tau y^2 before (kernels.py)."""
+    return y * (y - theta) * x
+
+
+RULES = (none, hebb, oja, bcm)  # a rule's id is its position
+RULE_ID = {name: i for i, name in enumerate(field_choices("rule"))}
+ALIASES = {"neat": "none"}  # the authors' name for no plasticity
+NONE = 0
+
+
+def _by_id(rules: tuple) -> Callable[..., float]:
+    """One function that calls the rule with a given id: a chain of comparisons, inlined by the compiler."""
+    head, rest = rules[0], _by_id(rules[1:]) if len(rules) > 1 else rules[0]
+
+    @njit(error_model="numpy")
+    def last(rule, x, y, w, theta, z, trace_decay):
+        return head(x, y, w, theta, z, trace_decay)
+
+    @njit(error_model="numpy")
+    def local_trace(rule, x, y, w, theta, z, trace_decay):
+        if rule == 0:
+            return head(x, y, w, theta, z, trace_decay)
+        return rest(rule - 1, x, y, w, theta, z, trace_decay)
+
+    return local_trace if len(rules) > 1 else last
+
+
+local_trace = _by_id(RULES)  # (rule id, x, y, w, theta, z, trace_decay) -> e
+
+
+class Plasticity(NamedTuple):
+    """A PlasticityConfig as the kernels take it."""
+
+    rule: int
+    rate: float  # lr * reward_scale
+    trace_decay: float  # lambda
+    bcm_tau: float
+    weight_limit: float
+    preactivation_limit: float
+    squash: bool  # tanh on the outputs
+    next_step: bool  # reward_credit
+
+
+def plasticity(config: PlasticityConfig) -> Plasticity:
+    return Plasticity(
+        rule=RULE_ID[config.rule],
+        rate=config.lr * config.reward_scale,
+        trace_decay=config.trace_decay,
+        bcm_tau=config.bcm_tau,
+        weight_limit=config.weight_limit,
+        preactivation_limit=config.preactivation_limit,
+        squash=config.output_transform == "tanh",
+        next_step=config.reward_credit == "next-step",
+    )

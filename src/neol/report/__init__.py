@@ -1,0 +1,1 @@
+"""A study as a page: statistics, verdicts, tables, figures."""

@@ -1,0 +1,184 @@
+"""Pictures of a study: convergence with bands, boxes with points, heatmaps, one life's weights. SVG and PNG files.
+
+Each arm has a colour of Okabe and Ito's palette; a matched control has its arm's, dashed or hollow. Text is text, and
+the colours of text, axes and grid are known (INK, MUTED, GRID), so that a page can put its own in their place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neol.deploy.evaluation import Lifetime
+from neol.figures.style import INK, MUTED, save, style
+from neol.files import replacing
+from neol.stats import LEVEL
+
+PALETTE = ("#888888", "#E69F00", "#0072B2", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
+GRID, EDGE = "#E6E6E6", "#999999"
+FONT = 8.0
+POINTS = 120  # along the x axis of a convergence plot
+FEW = 5  # runs, below which an interval would say more about their number than about them
+MOST_MOVED = 8  # weights that a lifetime names
+
+
+class Look(NamedTuple):
+    label: str
+    colour: str
+    dashed: bool
+
+
+def looks(arms: Sequence[Any]) -> dict[str, Look]:
+    """arm -> how it is drawn; a control as its arm, dashed."""
+    own = [a for a in arms if not a.control_of]
+    colour = {a.name: PALETTE[i % len(PALETTE)] for i, a in enumerate(own)}
+    later = {a.name: i >= len(PALETTE) for i, a in enumerate(own)}
+    return {
+        a.name: Look(
+            a.label, colour.get(a.control_of or a.name, PALETTE[0]), bool(a.control_of) or later.get(a.name, False)
+        )
+        for a in arms
+    }
+
+
+@contextmanager
+def _figure(path: Path, width: float, height: float) -> Iterator[Any]:
+    """A figure whose bytes go to PATH.svg and PATH.png."""
+    from matplotlib.figure import Figure
+
+    with style(path.name):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure
+        for suffix in (".svg", ".png"):
+            with replacing(path.with_suffix(suffix)) as part:
+                save(figure, part)
+
+
+def _dress(axes: Any, grid: str = "y") -> None:
+    axes.set_facecolor("none")  # the page shows through
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(EDGE)
+    axes.tick_params(color=EDGE, labelcolor=INK, labelsize=FONT)
+    axes.grid(axis=grid, color=GRID, lw=0.6)
+    axes.set_axisbelow(True)
+
+
+class Curve(NamedTuple):
+    """An arm's runs over x: each its own points."""
+
+    look: Look
+    xs: list[np.ndarray]
+    ys: list[np.ndarray]
+
+
+def draw_convergence(path: Path, curves: Sequence[Curve], xlabel: str, ylabel: str) -> None:
+    """The mean over runs with its 95 % interval, or the range of a FEW; a run that has ended keeps its last value.
+
+    An arm's line goes from where all of its runs have begun to where the longest of them ends.
+    """
+    from matplotlib.ticker import EngFormatter
+
+    last = max(float(x[-1]) for c in curves for x in c.xs)
+    with _figure(path, 4.6, 3.3) as figure:
+        axes = figure.subplots()
+        for c in curves:
+            begun, ended = max(float(x[0]) for x in c.xs), max(float(x[-1]) for x in c.xs)
+            grid = np.linspace(begun, ended, POINTS)
+            rows = np.array([np.interp(grid, x, y) for x, y in zip(c.xs, c.ys, strict=True)])
+            mean = rows.mean(axis=0)
+            low, high = (rows.min(axis=0), rows.max(axis=0)) if len(rows) < FEW else _interval(rows)
+            dashes: Any = (0, (4, 2)) if c.look.dashed else "-"
+            axes.fill_between(grid, low, high, color=c.look.colour, alpha=0.13, lw=0)
+            axes.plot(grid, mean, color=c.look.colour, ls=dashes, lw=1.4, label=c.look.label)
+        _dress(axes)
+        axes.set_xlabel(xlabel, size=FONT)
+        axes.set_ylabel(ylabel, size=FONT)
+        axes.set_xlim(0, last)
+        if last >= 10_000:
+            axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=FONT, handlelength=2.6)
+
+
+def _interval(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Student's 95 % interval of the mean over runs f8 (n, points) -> low, high (points,)."""
+    from scipy.special import stdtrit
+
+    n, mean = len(rows), rows.mean(axis=0)
+    half = float(stdtrit(n - 1, (1.0 + LEVEL) / 2.0)) * rows.std(axis=0, ddof=1) / math.sqrt(n)
+    return mean - half, mean + half
+
+
+def draw_boxes(path: Path, samples: Sequence[tuple[Look, np.ndarray]], xlabel: str, mark: Mapping[str, float]) -> None:
+    """A box per arm, quartiles and whiskers to 1.5 IQR, every run as a point. `mark`: label -> the paper's mean."""
+    height = 0.75 + 0.3 * len(samples)
+    with _figure(path, 4.6, height) as figure:
+        axes = figure.subplots()
+        for i, (look, values) in enumerate(samples):
+            y = len(samples) - 1 - i
+            colours = {"color": look.colour, "lw": 1.2}
+            fill = {"facecolor": "none" if look.dashed else look.colour + "40", "edgecolor": look.colour, "lw": 1.2}
+            axes.boxplot(
+                [values], positions=[y], orientation="horizontal", widths=0.6, showfliers=False, patch_artist=True,
+                boxprops=fill, medianprops={**colours, "lw": 2.0}, whiskerprops=colours, capprops=colours,
+            )  # fmt: skip
+            spread = 0.22 * np.sin(np.arange(len(values)) * 2.4)  # apart, and the same every time
+            face = "none" if look.dashed else look.colour
+            axes.scatter(values, y + spread, s=9, facecolors=face, edgecolors=look.colour, linewidths=0.7, zorder=3)
+            if look.label in mark:
+                axes.scatter([mark[look.label]], [y], marker="D", s=22, facecolors="none", edgecolors=MUTED, zorder=4)
+        axes.set_yticks(range(len(samples)), [look.label for look, _ in samples][::-1])
+        _dress(axes, "x")
+        axes.set_xlabel(xlabel + ("; diamond: the paper's mean" if mark else ""), size=FONT)
+        axes.set_ylim(-0.6, len(samples) - 0.4)
+
+
+def draw_heatmap(
+    path: Path, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], ylabel: str, xlabel: str,
+    limits: tuple[float, float],
+) -> None:  # fmt: skip
+    """Means as colours and numbers f8 (rows, columns); NaN = no run yet."""
+    from matplotlib import colormaps
+
+    low, high = limits if limits[0] < limits[1] else (limits[0] - 1.0, limits[1] + 1.0)
+    with _figure(path, 4.6, 1.0 + 0.42 * len(rows)) as figure:
+        axes = figure.subplots()
+        axes.imshow(values, cmap=colormaps["cividis"], vmin=low, vmax=high, aspect="auto")
+        for (i, j), v in np.ndenumerate(values):
+            if np.isfinite(v):
+                dark = (v - low) / (high - low) < 0.55
+                axes.text(j, i, f"{v:.4g}", ha="center", va="center", size=FONT, color="#FFFFFF" if dark else "#111111")
+        axes.set_xticks(range(len(columns)), columns)
+        axes.set_yticks(range(len(rows)), rows)
+        axes.tick_params(length=0, labelsize=FONT, labelcolor=INK)
+        axes.spines[:].set_visible(False)
+        axes.set_xlabel(xlabel, size=FONT)
+        axes.set_ylabel(ylabel, size=FONT)
+
+
+def draw_lifetime(path: Path, life: Lifetime, names: Mapping[int, str]) -> None:
+    """How far each weight is from where it began, step by step; the ones that moved most by name."""
+    moved = life.weights - life.weights[0]
+    order = np.argsort(-np.abs(moved).max(axis=0), kind="stable")
+    with _figure(path, 4.6, 3.1) as figure:
+        axes = figure.subplots()
+        for place, e in enumerate(order[::-1]):
+            rank = len(order) - 1 - place
+            named = rank < min(MOST_MOVED, len(PALETTE)) and np.abs(moved[:, e]).max() > 0.0
+            source, goal = (names.get(k, str(k)) for k in life.connections[e])
+            look = {"color": PALETTE[1:][rank % (len(PALETTE) - 1)], "lw": 1.3} if named else {"color": EDGE, "lw": 0.6}
+            label = f"{source} → {goal}" if named else None
+            axes.plot(moved[:, e], label=label, ls="-" if rank < len(PALETTE) - 1 else "--", **look)
+        _dress(axes)
+        axes.set_xlim(0, max(len(life.rewards), 1))
+        axes.set_xlabel("step of the episode", size=FONT)
+        axes.set_ylabel("change of weight", size=FONT)
+        if axes.get_legend_handles_labels()[0]:
+            handles, labels = axes.get_legend_handles_labels()
+            figure.legend(
+                handles[::-1], labels[::-1], loc="outside lower center", ncols=2, frameon=False, fontsize=FONT
+            )

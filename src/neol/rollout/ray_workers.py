@@ -1,0 +1,119 @@
+"""Ray's actors as a backend: each holds a player and its environments, somewhere on a cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from neol.errors import NeolError
+from neol.rollout import ipc
+from neol.rollout.dispatcher import DIED, NOTHING, Event
+from neol.rollout.shards import Played, Shard
+from neol.rollout.worker_process import PLAYED, READY, PlayerSpec, Watchdog, make_player
+
+
+class _Actor:
+    """A player on a node of the cluster. Its process ends itself when a step takes too long."""
+
+    def __init__(self, spec: bytes, path: list[str]) -> None:
+        sys.path += [p for p in path if p not in sys.path]
+        unpacked: PlayerSpec = ipc.unpack(spec)
+        self.player = make_player(unpacked, Watchdog(unpacked.step_timeout, sys.__stderr__))
+
+    def ready(self) -> bool:
+        return True
+
+    def play(self, shard: Shard) -> Played:
+        return self.player.play(_own(shard))
+
+
+def _own(value: Any) -> Any:
+    """Arrays of our own: those in Ray's store are read-only, for which Numba would compile everything anew."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return type(value)(*map(_own, value)) if isinstance(value, tuple) and hasattr(value, "_fields") else value
+
+
+class RayWorkers:
+    """`size` actors (0 = as many as the cluster has CPUs) of the cluster at `address` ('' = one of our own)."""
+
+    def __init__(self, spec: PlayerSpec, size: int, address: str) -> None:
+        self._ray, self._started_here = connect(size, address)
+        self.size = size or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        self._spec = ipc.pack(spec, spec.task.name)
+        path = [p or os.getcwd() for p in sys.path]
+        remote = self._ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(_Actor)
+        self._new = lambda: remote.remote(self._spec, path)
+        self._actors: list[Any] = [None] * self.size
+        self._waiting: dict[Any, tuple[int, str, int]] = {}  # reference -> (worker, what it answers, ticket)
+        for worker in range(self.size):
+            self.replace(worker)
+
+    def submit(self, worker: int, ticket: int, shard: Shard) -> None:
+        self._waiting[self._actors[worker].play.remote(shard)] = (worker, PLAYED, ticket)
+
+    def wait(self, seconds: float) -> Event:
+        ray = self._ray
+        if not self._waiting:
+            time.sleep(seconds)
+            return Event(-1, NOTHING)
+        done, _ = ray.wait(list(self._waiting), num_returns=1, timeout=seconds)
+        if not done:
+            return Event(-1, NOTHING)
+        worker, kind, ticket = self._waiting.pop(done[0])
+        try:
+            return Event(worker, kind, ticket, ray.get(done[0]))
+        except ray.exceptions.RayTaskError as e:
+            cause = e.cause if isinstance(e.cause, NeolError) else f"{type(e.cause).__name__}: {e.cause}"
+            raise NeolError(f"a Ray actor could not work: {cause}") from None
+        except ray.exceptions.RayError as e:
+            text = " ".join(str(e).split())
+            return Event(worker, DIED, 0, f"the Ray actor died: {text}")
+
+    def replace(self, worker: int) -> None:
+        """A new actor, on whichever node has room; it counts when it has come up."""
+        self._actors[worker] = self._new()
+        self._waiting[self._actors[worker].ready.remote()] = (worker, READY, 0)
+
+    def close(self) -> None:
+        for actor in self._actors:
+            self._ray.kill(actor)
+        self._actors, self._waiting = [], {}
+        if self._started_here:
+            self._ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Ray itself would try for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon:
+        return  # auto, or one of our own
+    try:
+        socket.create_connection((host, int(port)), timeout=10.0).close()
+    except (OSError, ValueError, OverflowError) as e:
+        raise NeolError(f"ray_address = '{address}' is not allowed; no Ray cluster answers there ({e}).") from None
+
+
+def connect(size: int, address: str) -> tuple[Any, bool]:
+    """Ray, connected; and whether the cluster is one of our own, to be ended with us."""
+    try:
+        import ray
+    except ImportError:
+        raise NeolError("executor = 'ray' needs Ray; install it with: pip install 'neol[ray]'.") from None
+    if ray.is_initialized():
+        return ray, False
+    _check_reachable(address)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    where: dict[str, Any] = {"address": address} if address else {"num_cpus": size or None, "include_dashboard": False}
+    try:
+        ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **where)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as e:
+        raise NeolError(f"ray_address = '{address}' is not allowed: {' '.join(str(e).split())}") from None
+    return ray, not address

@@ -1,0 +1,178 @@
+"""What a rollout is: shards of phenotypes and seeds go in, returns come out; and the kernels that live the episodes.
+
+A shard is a contiguous range of the population's P N episodes (genome-major). Whoever plays it (envpool_engine.py,
+gymnasium_engine.py) gets everything by value, so a shard may be played in this process, in another, or elsewhere; an
+episode's result depends on its phenotype and its seed alone.
+Legend: P genomes, N episodes per genome, n episodes of a shard, B slots, I inputs, O outputs, A action components.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from neol import seeding
+from neol.envs.tasks import Task
+from neol.network.normalization import IDENTITY, Moments, Normalization, no_moments
+from neol.network.phenotype import Phenotypes
+from neol.network.plasticity import Plasticity
+
+EPOCH = 16  # generations that share a pool of reusable environments
+CHUNK = 512  # environments alive at once, at most
+
+
+class Failure(NamedTuple):
+    """An episode that went on failing."""
+
+    episode: int  # among the population's
+    attempts: int
+    kind: str  # raised | not finite | wrong observation | timeout | worker died
+    text: str  # a traceback, or what is known
+
+
+def headline(text: str) -> str:
+    """The line of a traceback that says what happened: the watchdog's first, an exception's last."""
+    lines = text.strip().splitlines() or ["nothing is known"]
+    return lines[0] if lines[0].startswith(("A step took", "Fatal")) else lines[-1].strip()
+
+
+class RolloutResult(NamedTuple):
+    returns: np.ndarray  # f8 (P, N) undiscounted
+    steps: np.ndarray  # i8 (P, N)
+    weight: np.ndarray  # f8 (E,) each edge's weight at the end of its genome's last episode
+    moments: Moments = no_moments()  # of each episode's observations; none unless they are normalised
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def env_steps(self) -> int:
+        return int(self.steps.sum())
+
+    @property
+    def failed(self) -> np.ndarray:
+        """Genomes with an episode that went on failing, b1 (P,)."""
+        out = np.zeros(self.returns.shape[0], bool)
+        out[[f.episode // self.returns.shape[1] for f in self.failures]] = True
+        return out
+
+
+class Episodes(NamedTuple):
+    """Which episodes a rollout plays, by name: the seeds follow from it."""
+
+    seed: int
+    purpose: int  # seeding.EPISODE, SELECTION, HELD_OUT ...
+    generation: int
+    per_genome: int  # N
+    common: bool  # all genomes meet the same
+
+
+class Shard(NamedTuple):
+    """Episodes start .. start + n, with what they need: the phenotypes of their genomes only."""
+
+    phenotypes: Phenotypes
+    plastic: Plasticity
+    normal: Normalization
+    seeds: np.ndarray  # i4 (n,)
+    start: int
+    per_genome: int  # N
+    resets: int  # resets that lie behind an episode's environment, where environments are kept
+    keep: bool  # keep the environments for the next rollout
+
+
+class EpisodeRecords(NamedTuple):
+    """A shard's episodes, as the kernels fill it in; the arrays begin at its first episode and first edge."""
+
+    returns: np.ndarray  # f8 (n,)
+    steps: np.ndarray  # i8 (n,)
+    weight: np.ndarray  # f8 (e,)
+    moments: Moments  # of n episodes
+
+
+def new_records(shard: Shard) -> EpisodeRecords:
+    n = len(shard.seeds)
+    moments = no_moments(n, shard.phenotypes.inputs) if shard.normal.on else no_moments()
+    return EpisodeRecords(np.zeros(n), np.zeros(n, np.int64), shard.phenotypes.weight.copy(), moments)
+
+
+class Played(NamedTuple):
+    """What became of a shard."""
+
+    records: EpisodeRecords
+    failures: tuple[Failure, ...] = ()
+
+
+class Player(Protocol):
+    """An engine's end: environments, and the lives in them."""
+
+    def play(self, shard: Shard) -> Played: ...
+
+    def close(self) -> None: ...
+
+
+class ShardedRollout:
+    """A population's episodes, cut into shards as wanted, and put together again in genome order."""
+
+    def __init__(
+        self, task: Task, phenotypes: Phenotypes, plastic: Plasticity, episodes: Episodes, normal: Normalization
+    ) -> None:
+        if phenotypes.inputs != task.n_inputs:  # kernels have no bounds checks
+            raise ValueError(f"networks with {phenotypes.inputs} inputs cannot play a task with {task.n_inputs}")
+        self.phenotypes, self.plastic, self.normal, self.n = phenotypes, plastic, normal, episodes.per_genome
+        self.total = phenotypes.size * self.n
+        # more resets in later chunks would end common random numbers
+        self.keep = task.reusable and self.total <= max(1, CHUNK // self.n) * self.n
+        self.resets = episodes.generation % EPOCH if self.keep else 0
+        self.seeds = seeding.episode_seeds(
+            episodes.seed, episodes.purpose, episodes.generation - self.resets, phenotypes.size, self.n, episodes.common
+        )
+        moments = no_moments(self.total, phenotypes.inputs) if normal.on else no_moments()
+        self._result = RolloutResult(
+            np.zeros(self.total), np.zeros(self.total, np.int64), phenotypes.weight.copy(), moments
+        )
+        self._failures: list[Failure] = []
+
+    def shard(self, start: int, stop: int) -> Shard:
+        first, last = start // self.n, (stop - 1) // self.n + 1
+        part = self.phenotypes.part(first, last)
+        seeds = self.seeds[start:stop]
+        return Shard(part, self.plastic, self.normal, seeds, start, self.n, self.resets, self.keep)
+
+    def take(self, start: int, stop: int, played: Played) -> None:
+        """Put a shard's results in their places."""
+        result, ph, records = self._result, self.phenotypes, played.records
+        result.returns[start:stop], result.steps[start:stop] = records.returns, records.steps
+        first, ended = start // self.n, stop // self.n  # genomes first .. ended have had their last episode
+        if ended > first:
+            begin, end = ph.edges(first).start, ph.edges(ended - 1).stop
+            result.weight[begin:end] = records.weight[: end - begin]
+        if self.normal.on:
+            for whole, part in zip(result.moments, records.moments, strict=True):
+                whole[start:stop] = part
+        self._failures += played.failures
+
+    def fail(self, failure: Failure) -> None:
+        self._failures.append(failure)
+
+    def result(self) -> RolloutResult:
+        shape = (self.phenotypes.size, self.n)
+        failures = tuple(sorted(self._failures))
+        r = self._result
+        return r._replace(returns=r.returns.reshape(shape), steps=r.steps.reshape(shape), failures=failures)
+
+
+class LocalEngine:
+    """A player in this process."""
+
+    def __init__(self, task: Task, player: Player, threads: int = 1) -> None:
+        self.task, self.player, self.threads = task, player, threads
+
+    def run(
+        self, phenotypes: Phenotypes, plastic: Plasticity, episodes: Episodes, normal: Normalization = IDENTITY
+    ) -> RolloutResult:
+        """Play N episodes of every genome."""
+        plan = ShardedRollout(self.task, phenotypes, plastic, episodes, normal)
+        plan.take(0, plan.total, self.player.play(plan.shard(0, plan.total)))
+        return plan.result()
+
+    def close(self) -> None:
+        self.player.close()

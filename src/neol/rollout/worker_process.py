@@ -1,0 +1,183 @@
+"""Worker processes, seen from inside: shards come in through a pipe, what became of them goes out through another.
+
+Started by local_workers.py as `python -m neol.rollout.worker_process`. A worker dies with its parent, however that
+dies, and ends itself when a step takes longer than `step_timeout` (faulthandler's watchdog thread sees to that,
+whatever the step is doing).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import math
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from neol.config.schema import PlasticityConfig
+from neol.envs.tasks import Task
+from neol.errors import NeolError
+from neol.network.actions import FREE, Component, action_map
+from neol.network.normalization import IDENTITY
+from neol.network.phenotype import Phenotypes
+from neol.network.plasticity import plasticity
+from neol.network.step import new_slots
+from neol.rollout import ipc
+from neol.rollout.envpool_player import EnvPoolPlayer
+from neol.rollout.episode_kernels import BEGIN, live, make_context, new_window
+from neol.rollout.gymnasium_player import GymnasiumPlayer
+from neol.rollout.shards import Player, Shard, new_records
+from neol.system import die_with_parent
+
+READY, CANNOT, PLAYED = "ready", "cannot", "played"
+
+
+class PlayerSpec(NamedTuple):
+    """Everything that a player is made from; it travels to where the player is."""
+
+    engine: str  # envpool | gymnasium
+    task: Task
+    max_steps: int
+    threads: int  # of EnvPool
+    window: int
+    fresh: bool
+    retries: int
+    step_timeout: float  # seconds; 0 = wait for ever
+
+
+def make_player(spec: PlayerSpec, watch: Callable[[int], float] | None = None) -> Player:
+    if spec.engine == "envpool":
+        return EnvPoolPlayer(spec.task, spec.max_steps, spec.threads, spec.window)
+    return GymnasiumPlayer(spec.task, spec.max_steps, spec.fresh, spec.retries, watch)
+
+
+class Watchdog:
+    """Ends the process when a step takes longer than `timeout` seconds (up to a quarter more)."""
+
+    def __init__(self, timeout: float, file: Any, tell: Callable[[int], Any] | None = None) -> None:
+        self.timeout, self.file, self.tell = timeout, file, tell
+        self._armed = -math.inf
+
+    def __call__(self, episode: int) -> float:
+        """An episode begins, or goes on after the time that this returned; -1 = none is being played."""
+        if self.tell is not None:
+            self.tell(episode)
+        if self.timeout <= 0.0:
+            return math.inf
+        if episode < 0:
+            faulthandler.cancel_dump_traceback_later()
+            self._armed = -math.inf
+            return math.inf
+        now = time.monotonic()
+        if now - self._armed > 0.25 * self.timeout:  # arming costs a thread, so not at every step
+            faulthandler.dump_traceback_later(1.25 * self.timeout, exit=True, file=self.file)
+            self._armed = now
+        return self._armed + 0.25 * self.timeout
+
+
+def main(control: socket.socket) -> None:
+    """The fork_server: everything imported and compiled once, then a fork for every worker that is asked for.
+
+    For each the parent sends the ends of three pipes (messages in, messages out, last words) and a file in which the
+    worker notes the episode that it is playing.
+    """
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    words: dict[int, int] = {}  # worker -> its last words' pipe
+
+    def buried(*_: Any) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                code, pipe = os.waitstatus_to_exitcode(ended[1]), words.pop(ended[0])
+                how = f"signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"exit code {code}"
+                os.write(pipe, f"\nThe worker process ended with {how}.\n".encode())
+                os.close(pipe)
+
+    signal.signal(signal.SIGCHLD, buried)
+    compile_kernels()
+    while True:
+        asked, fds, _, _ = socket.recv_fds(control, 1, 4)
+        if not asked:
+            return
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        pid = os.fork()
+        if pid == 0:
+            control.close()
+            for pipe in words.values():
+                os.close(pipe)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            die_with_parent()
+            serve(*fds)
+            os._exit(0)
+        words[pid] = fds[2]
+        control.sendall(pid.to_bytes(8, "little"))
+        for fd in (fds[0], fds[1], fds[3]):
+            os.close(fd)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+
+
+def serve(requests: int, replies: int, words: int, place: int) -> None:
+    """A worker: plays shards until the parent closes our input."""
+    os.dup2(2, 1)  # what an environment prints must not end up among our replies
+    out, log = os.fdopen(replies, "wb"), os.fdopen(words, "wb", buffering=0)
+    faulthandler.enable(log)
+    inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(os.fdopen(requests, "rb"), inbox), daemon=True).start()
+
+    def reply(kind: str, value: Any, ticket: int = 0) -> None:
+        ipc.send(out, (kind, ticket, value))
+
+    sys.path += [p for p in inbox.get() if p not in sys.path]
+    ticket, start = 0, 0
+
+    def note(episode: int) -> None:
+        at = start + episode if episode >= 0 else -1
+        os.pwrite(place, at.to_bytes(8, "little", signed=True), 0)
+
+    try:
+        spec: PlayerSpec = ipc.unpack(inbox.get())
+        player = make_player(spec, Watchdog(spec.step_timeout, log, note))
+        reply(READY, None)
+        while True:
+            ticket, shard = inbox.get()
+            start = shard.start
+            reply(PLAYED, player.play(shard), ticket)
+    except Exception as e:  # not an episode's: those are dealt with
+        reply(CANNOT, str(e) if isinstance(e, NeolError) else f"{type(e).__name__}: {e}", ticket)
+
+
+def _read(source: BinaryIO, inbox: queue.SimpleQueue[Any]) -> None:
+    """Messages of the parent; its end is ours, in the middle of a step too."""
+    with contextlib.suppress(*ipc.BROKEN):
+        while True:
+            inbox.put(ipc.receive(source))
+    os._exit(0)
+
+
+def compile_kernels() -> None:
+    """Live one moment of the smallest network, so that forks have the kernels."""
+    one = np.ones(1, np.int8)
+    nothing = (np.zeros(0, np.int32), np.zeros(0), np.zeros(0, np.int32))
+    starts = (np.array([0, 1]), np.array([0, 0]))
+    node = (np.zeros(1, np.int32), np.zeros(1), np.ones(1), one, np.zeros(1, np.int8))
+    ph = Phenotypes(*starts, *nothing, *node, np.ones((1, 1), np.int32), np.zeros(1, np.bool_), 1)
+    still = Task("still", "", 1, ("x",), ("y",), (Component(FREE, 0),), ())
+    shard = Shard(ph, plasticity(PlasticityConfig()), IDENTITY, np.zeros(1, np.int32), 0, 1, 0, False)
+    window, records = new_window(1, 1, still, shard, 0, 1), new_records(shard)
+    slots, nowhere = new_slots(ph, 1), np.zeros((0, 1))
+    context = make_context(ph, slots, window, action_map(still.components), shard.plastic, IDENTITY, nowhere, records)
+    live(context, BEGIN, 0, np.zeros(1), 0.0)
+
+
+if __name__ == "__main__":
+    main(socket.socket(fileno=int(sys.argv[1])))

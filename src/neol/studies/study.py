@@ -1,0 +1,254 @@
+"""Study: a study's folder, read. What its runs came to, as arrays."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import tomllib
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neol.config.schema import Config
+from neol.errors import NeolError, nearest
+from neol.studies.database import DONE, FAILED, HISTORY, RUNS, Database
+from neol.studies.plan import AnyConfig, parse_config
+
+# metric -> what it is, as reports say it
+METRICS = {
+    "held_out": "champion's held-out return",
+    "best_return": "final best fitness (the paper's metric)",
+    "gap": "winner's-curse gap (final best fitness minus held-out return)",
+    "env_steps": "environment steps",
+    "parameters": "parameters of the champion",
+    "seconds_per_million": "processor seconds per million environment steps",
+}
+
+
+class ArmLabel(NamedTuple):
+    name: str
+    label: str
+    control_of: str
+
+
+class Row(NamedTuple):
+    """A cell of the study, and what its run came to (None where it has not finished)."""
+
+    task: str
+    arm: str
+    point: dict[str, Any]
+    seed: int
+    run: int
+    key: str
+    status: str
+    generations: int | None
+    env_steps: int | None
+    best_return: float | None  # the paper's metric: the highest return in the final generation
+    held_out: float | None  # the champion's mean return on fresh episodes
+    held_out_low: float | None
+    held_out_high: float | None
+    without_plasticity: float | None  # the same champion, not learning
+    fittest_held_out: float | None  # the best by fitness, on fresh episodes
+    champion_nodes: int | None
+    champion_connections: int | None
+    parameters: int | None  # numbers that the champion acts with
+    wall_seconds: float | None
+    steps_per_second: float | None
+    cpu_seconds: float | None
+
+    @property
+    def gap(self) -> float | None:
+        if self.best_return is None or self.held_out is None:
+            return None
+        return self.best_return - self.held_out
+
+    @property
+    def seconds_per_million(self) -> float | None:
+        """Processor seconds per million steps, the champion's choice included; where unknown, by the clock."""
+        seconds = self.cpu_seconds or self.wall_seconds  # a study's runs have one core each
+        return seconds * 1e6 / self.env_steps if seconds and self.env_steps else None
+
+
+_ROWS = """
+SELECT c.task, c.arm, c.point, c.seed, r.run, r.key, r.status, r.generations, r.env_steps, r.best_return,
+       e.mean AS held_out, e.low AS held_out_low, e.high AS held_out_high, w.mean AS without_plasticity,
+       f.mean AS fittest_held_out,
+       r.champion_nodes, r.champion_connections, r.parameters, k.wall_seconds, k.steps_per_second, k.cpu_seconds
+FROM cells c JOIN runs r USING (run)
+LEFT JOIN evaluations e ON e.run = r.run AND e.who = 'champion'
+LEFT JOIN evaluations w ON w.run = r.run AND w.who = 'champion without plasticity'
+LEFT JOIN evaluations f ON f.run = r.run AND f.who = 'best by fitness'
+LEFT JOIN clock k ON k.run = r.run
+JOIN arms a USING (arm)
+ORDER BY c.task, a.position, c.point, c.seed
+"""
+
+
+class Study:
+    """What a study left: `tasks`, `arms`, `rows`, `scores(metric)`, `history(run)`, `champion(run)`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.database = Database(self.path)
+        with self.database.reading() as db:
+            self.facts: dict[str, str] = dict(db.execute("SELECT name, value FROM study").fetchall())
+            self.arms = [ArmLabel(*r) for r in db.execute("SELECT arm, label, control_of FROM arms ORDER BY position")]
+            self.scales: dict[str, float] = dict(db.execute("SELECT task, scale FROM scales").fetchall())
+
+    @property
+    def title(self) -> str:
+        return self.facts.get("title", self.path.name)
+
+    @property
+    def reference(self) -> str:
+        """The arm that the others are compared with, or ''."""
+        return self.facts.get("reference", "")
+
+    def label(self, arm: str) -> str:
+        """How an arm is called in tables and figures."""
+        return next(a.label for a in self.arms if a.name == arm)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Every cell, finished or not, by task, arm, grid point and seed."""
+        with self.database.reading() as db:
+            found = [dict(r) for r in db.execute(_ROWS)]
+        return [Row(**{**r, "point": json.loads(r["point"])}) for r in found]
+
+    @cached_property
+    def tasks(self) -> list[str]:
+        """Those that have cells, in the order of the study's file."""
+        named = tomllib.loads(self.facts.get("plan", "")).get("study", {}).get("tasks", [])
+        found = dict.fromkeys(r.task for r in self.rows)
+        return [*(t for t in named if t in found), *(t for t in found if t not in named)]
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """The places of the grid, one without settings where there is none."""
+        seen: dict[str, dict[str, Any]] = {}
+        for r in self.rows:
+            seen.setdefault(json.dumps(r.point), r.point)
+        return list(seen.values())
+
+    def scores(
+        self, metric: str = "held_out", point: dict[str, Any] | None = None
+    ) -> dict[tuple[str, str], np.ndarray]:
+        """(task, arm) -> the metric of every finished run f8 (seeds,), in the order of seeds.
+
+        `point`: its place in the grid; where there is a grid and none is named, each arm's best (see `best_points`).
+        """
+        if metric not in METRICS:
+            raise NeolError(f"metric = '{metric}' is not allowed; {nearest(metric, METRICS)}")
+        out: dict[tuple[str, str], list[float]] = {}
+        for r in self.rows:
+            value = getattr(r, metric)
+            where = point if point is not None else self.best_points.get((r.task, r.arm))
+            if value is not None and r.point == where:
+                out.setdefault((r.task, r.arm), []).append(float(value))
+        return {k: np.array(v) for k, v in out.items()}
+
+    @cached_property
+    def best_points(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """(task, arm) -> the place of the grid with the highest mean of the paper's metric; a control's is its arm's.
+
+        The best of many is chosen by the numbers that it is then compared with, as in the paper: it flatters.
+        """
+        found: dict[tuple[str, str], dict[str, list[float]]] = {}
+        for r in self.rows:
+            if r.best_return is not None:
+                places = found.setdefault((r.task, r.arm), {})
+                places.setdefault(json.dumps(r.point), []).append(r.best_return)
+        most = {k: max(map(len, places.values())) for k, places in found.items()}  # one lucky seed is no best place
+        means = {
+            k: {p: float(np.mean(v)) for p, v in places.items() if len(v) == most[k]} for k, places in found.items()
+        }
+        best = {k: max(places, key=places.__getitem__) for k, places in means.items()}
+        owner = {a.name: a.control_of or a.name for a in self.arms}
+        return {(t, a): json.loads(best.get((t, owner[a]), best[t, a])) for t, a in best}
+
+    def frame(self) -> Any:
+        """All rows as a pandas DataFrame."""
+        try:
+            import pandas as pd  # type: ignore[import-untyped,unused-ignore]
+        except ImportError:
+            raise NeolError("frame() needs pandas; install it with: pip install pandas.") from None
+        return pd.DataFrame([{**r._asdict(), "gap": r.gap, **r.point} for r in self.rows]).drop(columns="point")
+
+    def history(self, run: int) -> dict[str, np.ndarray]:
+        """A run's generations, as columns."""
+        with self.database.reading() as db:
+            rows = db.execute(
+                f"SELECT {', '.join(HISTORY)} FROM generations WHERE run = ? ORDER BY generation", (run,)
+            ).fetchall()
+        return dict(zip(HISTORY, np.array([tuple(r) for r in rows], float).reshape(-1, len(HISTORY)).T, strict=True))
+
+    def timing(self, run: int) -> np.ndarray:
+        """Seconds after which each generation of a run was done f8 (generations,)."""
+        with self.database.reading() as db:
+            found = db.execute("SELECT wall_seconds FROM timing WHERE run = ? ORDER BY generation", (run,)).fetchall()
+        return np.array([r[0] for r in found], float)
+
+    def config(self, run: int) -> AnyConfig:
+        with self.database.reading() as db:
+            text = db.execute("SELECT config FROM runs WHERE run = ?", (run,)).fetchone()[0]
+        return parse_config(text, f"'{self.database.path}'")
+
+    @cached_property
+    def baselines(self) -> list[str]:
+        """The arms that are no NEOL."""
+        first = {r.arm: r.run for r in self.rows}
+        return [a.name for a in self.arms if a.name in first and not isinstance(self.config(first[a.name]), Config)]
+
+    def champion(self, run: int) -> dict[str, Any] | None:
+        """A finished run's champion.json."""
+        with self.database.reading() as db:
+            found = db.execute("SELECT network FROM champions WHERE run = ?", (run,)).fetchone()
+        return json.loads(found[0]) if found else None
+
+    def failures(self) -> list[tuple[str, str]]:
+        """(run's key, the last reason) of the runs that failed."""
+        with self.database.reading() as db:
+            return [
+                (r[0], r[1])
+                for r in db.execute(
+                    "SELECT key, reason FROM runs JOIN failures USING (run) WHERE status = ? "
+                    "GROUP BY run HAVING attempt = max(attempt) ORDER BY run",
+                    (FAILED,),
+                )
+            ]
+
+    def versions(self) -> dict[str, list[str]]:
+        """Every version of everything that the runs were made with."""
+        out: dict[str, list[str]] = {}
+        with self.database.reading() as db:
+            for name, version in db.execute("SELECT DISTINCT name, version FROM versions ORDER BY name, version"):
+                out.setdefault(name, []).append(version)
+        return out
+
+    @property
+    def finished(self) -> list[Row]:
+        return [r for r in self.rows if r.status == DONE]
+
+    def folder(self, key: str) -> Path:
+        """A run's folder; it may have been deleted once the run was taken into the database."""
+        return self.path / RUNS / key
+
+    def __repr__(self) -> str:
+        return f"Study({str(self.path)!r})"
+
+
+def to_csv(study: Study) -> str:
+    """All cells as CSV, a line each."""
+    fields = [f for f in Row._fields if f != "point"]
+    axes = list(dict.fromkeys(k for p in study.points for k in p))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*fields, "gap", *(f"grid_{a}" for a in axes)])
+    for r in study.rows:
+        values = [getattr(r, f) for f in fields] + [r.gap] + [r.point.get(a) for a in axes]
+        writer.writerow(["" if v is None else repr(v) if isinstance(v, float) else v for v in values])
+    return text.getvalue()

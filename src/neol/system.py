@@ -1,0 +1,70 @@
+"""What we ask of the operating system: cores, locks, signals, and to end with our parent."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def die_with_parent() -> None:
+    """Linux kills us when the thread that started us ends."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until the end of the block, so that state and files are never left half-way."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[Any] = []
+    previous = signal.signal(signal.SIGINT, lambda *args: waiting.append(args))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    if waiting:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[bool]:
+    """Whether we have the run of this folder to ourselves, for as long as the block lasts."""
+    path = folder.with_name(f".{folder.name}.lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as f:
+        try:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+def is_busy(folder: Path) -> bool:
+    """Whether somebody works on the run of this folder now."""
+    path = folder.with_name(f".{folder.name}.lock")
+    if not path.exists():
+        return False
+    with open(path) as f:
+        try:
+            fcntl.flock(f, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False

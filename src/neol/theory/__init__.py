@@ -1,0 +1,1 @@
+"""Regret beside its bound, on synthetic instances and on real rollouts."""

@@ -1,0 +1,135 @@
+"""Choosing the champion honestly.
+
+The best fitness of a noisy generation is a lucky one. So the candidates are played again on fresh episodes, the best of
+them once more, and only then is the chosen one's return measured, on episodes that had no part in the choice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neol import seeding
+from neol.config.schema import Config
+from neol.deploy import network_json, task_interface
+from neol.deploy.evaluation import mean_interval
+from neol.envs.tasks import Task
+from neol.errors import NeolError
+from neol.neat.genome import Genomes, take
+from neol.network.normalization import IDENTITY, Normalization
+from neol.network.phenotype import Phenotypes
+from neol.network.plasticity import NONE, Plasticity
+from neol.rollout.dispatcher import Engine
+from neol.rollout.shards import Episodes, RolloutResult, headline
+
+# The rounds: how many times `champion_trials` each candidate plays, and how many go on. Those that tie with the last of
+# them go on too, MOST in all; the third round is for those that still tie (cartpole: perfect but once in a hundred).
+ROUNDS = ((1, 4), (4, 1), (8, 1))
+MOST = 8
+
+
+class Champion(NamedTuple):
+    json: str
+    summary: dict[str, Any]
+    seconds: float
+    cpu_seconds: float
+
+
+def choose_champion(
+    engine: Engine,
+    task: Task,
+    config: Config,
+    candidates: Genomes,  # the final generation's best by fitness first
+    compile: Callable[[Genomes], Phenotypes],
+    plastic: Plasticity,
+    normal: Normalization = IDENTITY,
+) -> Champion:
+    """Rounds of selection on fresh episodes, then the held-out return."""
+    started, cpu = time.monotonic(), time.process_time()
+    steps = 0
+
+    def play(chosen: Genomes, purpose: int, part: int, episodes: int, plastic: Plasticity = plastic) -> np.ndarray:
+        nonlocal steps
+        which = Episodes(config.run.seed, purpose, part, episodes, common=True)
+        result = engine.run(compile(chosen), plastic, which, normal)
+        steps += result.env_steps
+        return _known(result)  # f8 (candidates, episodes)
+
+    def fresh(left: np.ndarray, part: int, episodes: int) -> np.ndarray:
+        return play(take(candidates, left), seeding.SELECTION, part, episodes)
+
+    def clones(left: np.ndarray) -> bool:
+        return all((a[left] == a[left[0]]).all() for a in candidates)
+
+    chosen, selection_mean = select(len(candidates.n_nodes), config.run.champion_trials, fresh, clones)
+    selection_steps, episodes = steps, config.run.champion_episodes
+    measured = play(take(candidates, list({chosen: None, 0: None})), seeding.HELD_OUT, 0, episodes)
+    held_out = measured[[0, -1]]  # the chosen one, and the best by fitness, which may be the same
+    if plastic.rule == NONE:
+        static = held_out[:1]
+    else:
+        static = play(take(candidates, [chosen]), seeding.HELD_OUT, 0, episodes, plastic._replace(rule=NONE))
+    champion = take(candidates, [chosen])
+    phenotype = compile(champion)
+    document = network_json.to_document(phenotype, champion, 0, recurrent=not config.neat.feed_forward)
+    document["plasticity"] = _jsonable(dataclasses.asdict(config.plasticity))
+    document["interface"] = task_interface.to_document(task, normal)
+    document["metadata"] |= {"task": task.name, "max_steps": config.rollout.max_steps}
+    summary = {
+        "champion_return_mean": float(held_out[0].mean()),
+        "champion_return_ci95": list(mean_interval(held_out[0])),
+        "champion_return_std": float(held_out[0].std(ddof=1)),
+        "champion_episodes": episodes,
+        "champion_without_plasticity_return_mean": float(static[0].mean()),
+        "champion_selection_return_mean": selection_mean,
+        "champion_is_best_by_fitness": chosen == 0,
+        "champion_nodes": len(phenotype.node_id),
+        "champion_connections": len(phenotype.weight),
+        "best_by_fitness_return_mean": float(held_out[1].mean()),
+        "best_by_fitness_return_ci95": list(mean_interval(held_out[1])),
+        "selection_env_steps": selection_steps,
+    }
+    return Champion(network_json.dump(document), summary, time.monotonic() - started, time.process_time() - cpu)
+
+
+def select(
+    candidates: int,
+    trials: int,
+    play: Callable[[np.ndarray, int, int], np.ndarray],
+    same: Callable[[np.ndarray], bool] = lambda left: len(left) == 1,  # nothing to choose between
+) -> tuple[int, float]:
+    """The winner of the rounds (of equals the first), and its mean return in them.
+
+    `play`: candidates i8 (n,), part, episodes -> returns f8 (n, episodes).
+    """
+    left, scores = np.arange(candidates), np.empty((candidates, 0))  # f8 (left, episodes so far)
+    for number, (times, places) in enumerate(ROUNDS):
+        if number == len(ROUNDS) - 1 and same(left):
+            break
+        scores = np.concatenate([scores, play(left, number * EPOCH_APART, times * trials)], axis=1)
+        means = np.nan_to_num(scores.mean(axis=1), nan=-np.inf)
+        order = np.argsort(-means, kind="stable")
+        leaders = order[means[order] >= means[order[:places][-1]]][:MOST]
+        left, scores = left[leaders], scores[leaders]
+    return int(left[0]), float(scores[0].mean())
+
+
+def _known(result: RolloutResult) -> np.ndarray:
+    """The returns f8 (P, N), where an episode that went on failing counts as the worst that anybody had."""
+    played = np.ones(result.returns.shape, bool)
+    played.flat[[f.episode for f in result.failures]] = False
+    if not played.any():
+        first = headline(result.failures[0].text)
+        raise NeolError(f"every fresh episode of every candidate for champion failed; the first: {first}")
+    return np.where(played, result.returns, result.returns[played].min())
+
+
+EPOCH_APART = 16  # a generation number whose episodes share no environment with generation 0's
+
+
+def _jsonable(settings: dict[str, Any]) -> dict[str, Any]:
+    return {k: None if v == float("inf") else v for k, v in settings.items()}

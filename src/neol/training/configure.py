@@ -1,0 +1,82 @@
+"""Where a run's settings come from: defaults < task or preset < file < neat-python file < what the user said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from neol.config.schema import Config, check_value, parse_toml
+from neol.envs.registry import Maker, choose_engine, find
+from neol.errors import NeolError, nearest
+
+# METHOD.md's "authors' NEAT settings, as facts". Weight mutation differs between NEAT and the plastic arms.
+_AUTHORS_NEAT: dict[str, Any] = {
+    "episodes": 1, "common_random_numbers": False, "fitness_offset": 0.0, "generations": 500,
+    "activation_default": "clamped", "activation_options": ("clamped",), "activation_mutate_rate": 0.0,
+    "aggregation_default": "sum", "aggregation_options": ("sum",), "aggregation_mutate_rate": 0.0,
+    "initial_connection": "full_direct", "num_hidden": 0, "feed_forward": True,
+    "bias_init_mean": 0.0, "bias_init_stdev": 1.0, "bias_mutate_rate": 0.7, "bias_mutate_power": 0.5,
+    "bias_replace_rate": 0.1, "bias_min_value": -30.0, "bias_max_value": 30.0,
+    "response_init_mean": 1.0, "response_init_stdev": 0.0, "response_mutate_rate": 0.0, "response_replace_rate": 0.0,
+    "weight_init_mean": 0.0, "weight_init_stdev": 1.0, "weight_mutate_power": 0.5,
+    "weight_min_value": -30.0, "weight_max_value": 30.0, "step_size_adaptation": 0.0,
+    "conn_add_prob": 0.5, "conn_delete_prob": 0.5, "node_add_prob": 0.2, "node_delete_prob": 0.2,
+    "enabled_mutate_rate": 0.03, "compatibility_disjoint_coefficient": 1.0, "compatibility_weight_coefficient": 0.5,
+    "compatibility_threshold": 3.0, "compatibility_normalizer": "larger", "max_stagnation": 20, "species_elitism": 2,
+    "species_fitness_func": "max", "elitism": 10, "survival_threshold": 0.2, "min_species_size": 2,
+    "crossover_prob": 1.0, "disabled_inherit_prob": 0.75, "sharing": "normalized", "inheritance": "lamarckian",
+    "reward_scale": 0.001, "bcm_tau": 0.02, "weight_limit": 10.0, "preactivation_limit": 50.0,
+    "output_transform": "tanh",
+}  # fmt: skip
+_NEAT_WEIGHTS = {"weight_mutate_rate": 0.8, "weight_replace_rate": 0.1}
+_PLASTIC_WEIGHTS = {"weight_mutate_rate": 0.05, "weight_replace_rate": 0.02}
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "paper": {**_AUTHORS_NEAT, "reward_credit": "same-step", "trace_decay": 0.0},
+    "authors": {**_AUTHORS_NEAT, "reward_credit": "next-step", "trace_decay": 0.9},
+}
+
+
+def preset_settings(preset: str, rule: str) -> dict[str, Any]:
+    """A preset's settings; the authors' weight-mutation rates depend on whether the arm is plastic."""
+    if preset not in PRESETS:
+        raise NeolError(f"unknown preset '{preset}'; {nearest(preset, PRESETS)}")
+    if preset == "default":
+        return {}
+    return {**PRESETS[preset], **(_NEAT_WEIGHTS if rule == "none" else _PLASTIC_WEIGHTS)}
+
+
+def configure(
+    task: str | Maker | None = None,
+    preset: str = "default",
+    config_file: str | Path | None = None,
+    neat_config: str | Path | None = None,
+    **settings: Any,
+) -> Config:
+    """The complete, checked configuration of a run."""
+    file = parse_toml(read_text(config_file), str(config_file)) if config_file else {}
+    if task is not None:
+        settings["task"] = task
+    said = {**file, **settings}
+    named = said.get("task", Config().run.task)
+    kwargs = check_value("env_kwargs", said.get("env_kwargs", ()))
+    found = find(named if callable(named) else str(named), kwargs)
+    if neat_config:
+        from neol.config.neat_python import load_neat_config
+
+        said = {**file, **load_neat_config(neat_config, inputs=found.n_inputs, outputs=found.n_outputs), **settings}
+    rule = str(said.get("rule", Config().plasticity.rule))
+    base = found.settings if preset == "default" else preset_settings(preset, rule)
+    config = Config().replace(**{**base, **said, "task": found.name})
+    engine, _ = choose_engine(found, config.rollout.engine)
+    return config.replace(max_steps=config.rollout.max_steps or found.max_steps, engine=engine)
+
+
+def read_text(path: str | Path) -> str:
+    """A text file's content, or a NeolError."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        reason = e.strerror if isinstance(e, OSError) else "not UTF-8 text"
+        raise NeolError(f"cannot read '{path}': {reason}.") from None

@@ -1,0 +1,204 @@
+"""A run's folder: config.toml, history.csv, timing.csv, checkpoint.npz, champion.json, summary.json.
+
+Every file is replaced whole, so a killed run leaves each as it was or as it should be. The checkpoint holds everything,
+the history included; the other files are made from it again at a resume. No pickle is ever written or read.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import importlib.metadata
+import io
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from neol.config.schema import Config, fields
+from neol.errors import NeolError
+from neol.files import is_part, write_atomic
+
+CHECKPOINT_VERSION = 2
+CONFIG, HISTORY, TIMING = "config.toml", "history.csv", "timing.csv"
+CHECKPOINT, CHAMPION, SUMMARY = "checkpoint.npz", "champion.json", "summary.json"
+EVENTS = "events.jsonl"
+# What a resume may change: none of it alters the generations that were or the ones to come.
+MAY_CHANGE = (
+    "generations", "max_env_steps", "fitness_target", "threads", "window", "tensorboard",
+    "workers", "executor", "ray_address", "step_timeout",
+    "champion_candidates", "champion_trials", "champion_episodes",
+)  # fmt: skip
+
+
+class Settings(Protocol):
+    """What a run was started with, by name."""
+
+    def flat(self) -> dict[str, Any]: ...
+
+
+def open_folder(path: Path, config: Config, resume: bool, said: Mapping[str, Any]) -> tuple[Config, bool]:
+    """Prepare the folder; return the configuration to run and whether a run is there to go on with.
+
+    `said`: the settings that the user named; at a resume the stored ones hold otherwise.
+    """
+    try:
+        return _open_folder(path, config, resume, said)
+    except OSError as e:
+        raise NeolError(f"cannot use '{path}' as a run's folder: {e.strerror}.") from None
+
+
+def _open_folder(path: Path, config: Config, resume: bool, said: Mapping[str, Any]) -> tuple[Config, bool]:
+    if claim_folder(path, config.to_toml(), resume):
+        stored = read_config(path)
+        now = stored.replace(**{k: v for k, v in said.items() if k in fields()})
+        old, new = stored.flat(), now.flat()
+        changed = [k for k in new if new[k] != old[k] and k not in MAY_CHANGE]
+        if changed:
+            name = changed[0]
+            raise NeolError(
+                f"{name} = {new[name]} is not allowed with --resume; '{path}' was run with {name} = {old[name]}."
+            )
+        return now, (path / CHECKPOINT).exists()
+    return config, False
+
+
+def claim_folder(path: Path, config: str, resume: bool) -> bool:
+    """Whether the folder holds a run to go on with; else it is made, with this config.toml."""
+    if (path / CONFIG).exists():
+        if not resume:
+            raise NeolError(f"'{path}' holds another run; give --resume to go on with it, or another --out.")
+        return True
+    if path.is_dir() and any(not is_part(f) for f in path.iterdir()):
+        raise NeolError(f"'{path}' is not empty and holds no run; give another --out.")
+    path.mkdir(parents=True, exist_ok=True)
+    write_atomic(path / CONFIG, config)
+    return False
+
+
+def read_config(path: Path) -> Config:
+    """The configuration of a run's folder."""
+    return Config.from_toml(read_config_text(path), f"'{path / CONFIG}'")
+
+
+def read_config_text(path: Path) -> str:
+    try:
+        return (path / CONFIG).read_text(encoding="utf-8")
+    except OSError as e:
+        raise NeolError(f"'{path}' is not a run's folder: cannot read {CONFIG}: {e.strerror}.") from None
+    except UnicodeDecodeError:
+        raise NeolError(f"'{path / CONFIG}' is not UTF-8 text.") from None
+
+
+def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray], config: Settings) -> None:
+    """Replace the checkpoint with these named arrays."""
+    named = {_VERSION: np.array(CHECKPOINT_VERSION), **arrays, _DIGEST: _digest(arrays, config)}
+    write_atomic(path / CHECKPOINT, lambda f: np.savez(f, **named))  # type: ignore[arg-type]
+
+
+def read_checkpoint(path: Path, config: Settings) -> dict[str, np.ndarray]:
+    """The arrays of the checkpoint of this very run, or a NeolError: kernels trust what comes out of here."""
+    file = path / CHECKPOINT
+    try:
+        with np.load(file, allow_pickle=False) as data:
+            arrays = {k: data[k] for k in data.files}
+    except OSError as e:
+        raise NeolError(f"cannot read '{file}': {e.strerror or 'not a checkpoint'}.") from None
+    except Exception as e:  # zip, header and memory errors of whatever bytes are in the file
+        raise NeolError(f"'{file}' is damaged or not a checkpoint: {e}.") from None
+    version, digest = arrays.pop(_VERSION, None), arrays.pop(_DIGEST, None)
+    if not np.array_equal(version, CHECKPOINT_VERSION) or digest is None:
+        raise NeolError(f"'{file}' is not a NEOL checkpoint of version {CHECKPOINT_VERSION}.")
+    if not np.array_equal(digest, _digest(arrays, config)):
+        raise NeolError(f"'{file}' is damaged, or the checkpoint of another run.")
+    return arrays
+
+
+_VERSION, _DIGEST = "neol_checkpoint", "neol_digest"
+
+
+def _digest(arrays: Mapping[str, np.ndarray], config: Settings) -> np.ndarray:
+    """A fingerprint u1 (32,) of the arrays and of the settings that they depend on."""
+    settings = {k: v for k, v in config.flat().items() if k not in MAY_CHANGE}
+    digest = hashlib.sha256(repr(settings).encode())
+    for name, array in sorted(arrays.items()):
+        array = np.asarray(array)
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return np.frombuffer(digest.digest(), np.uint8)
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[float]]) -> None:
+    """A CSV file; floats in the shortest form that reads back to the same bits."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([[_number(v) for v in row] for row in rows])
+    write_atomic(path, text.getvalue())
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if isinstance(value, int | np.integer) else repr(float(value))
+
+
+def append_event(path: Path, event: Mapping[str, Any]) -> None:
+    """A line in events.jsonl."""
+    with open(path / EVENTS, "a", encoding="utf-8") as f:
+        f.write(json.dumps(event) + "\n")
+
+
+def read_table(path: Path) -> dict[str, np.ndarray]:
+    """A CSV file of numbers as columns."""
+    try:
+        with open(path, newline="", encoding="utf-8") as f:
+            header, *rows = list(csv.reader(f))
+        columns = list(zip(*rows, strict=True)) or [()] * len(header)
+        return dict(zip(header, [_column(c) for c in columns], strict=True))
+    except OSError as e:
+        raise NeolError(f"cannot read '{path}': {e.strerror}.") from None
+    except (ValueError, csv.Error) as e:
+        raise NeolError(f"'{path}' is not a table of numbers: {e}.") from None
+
+
+def _column(texts: Sequence[str]) -> np.ndarray:
+    whole = all(t.lstrip("-").isdigit() for t in texts)
+    return np.array([int(t) for t in texts], np.int64) if whole else np.array([float(t) for t in texts])
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    write_atomic(path, json.dumps(_finite(value), indent=1, allow_nan=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: what is not a finite number becomes null."""
+    if isinstance(value, Mapping):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise NeolError(f"cannot read '{path}': {e.strerror}.") from None
+    except (ValueError, RecursionError) as e:
+        raise NeolError(f"'{path}' is not JSON: {e}.") from None
+    if not isinstance(value, dict):
+        raise NeolError(f"'{path}' must hold a JSON object.")
+    return value
+
+
+def versions(*more: str) -> dict[str, str]:
+    """Versions of everything that results may depend on."""
+    out = {"python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}
+    for name in ("neol", "numpy", "numba", "llvmlite", "envpool", "gymnasium", "mujoco", "ray", *more):
+        try:
+            out[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            out[name] = "not installed"
+    return out
