@@ -84,7 +84,7 @@ class Matched(GymnasiumPlayer):
 
 
 def plan(task: Task, rule: PlasticityConfig, genomes: int) -> ShardedRollout:
-    neat = configure(task.name, pop_size=genomes).neat
+    neat = configure(task.name, pop_size=genomes).config.neat
     outer = Neat(neat, task.n_inputs, task.n_outputs, 4)
     for _ in range(3):
         outer.tell(np.arange(genomes, dtype=float))

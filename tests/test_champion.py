@@ -75,7 +75,7 @@ def choose(candidates: Genomes, config: Config) -> tuple[Champion, WatchedEngine
 
 
 def settings(task: str = "cartpole", **changes: Any) -> Config:
-    return configure(task, **{"champion_trials": 4, "champion_episodes": 12, "seed": 5, **changes})
+    return configure(task, **{"champion_trials": 4, "champion_episodes": 12, "seed": 5, **changes}).config
 
 
 def weights_of(champion: Champion) -> dict[tuple[int, int], float]:
@@ -88,19 +88,19 @@ def test_the_candidate_that_holds_up_is_chosen_wherever_it_stands(place: int) ->
     policies[place] = STANDS
     champion, _ = choose(poles(*policies), settings(rule="none"))
     assert weights_of(champion)[(-4, 1)] == 0.5
-    assert champion.summary["champion_is_best_by_fitness"] == (place == 0)
-    assert champion.summary["champion_return_mean"] == 500.0
-    assert champion.summary["champion_return_ci95"] == [500.0, 500.0]
+    assert champion.facts["champion_is_best_by_fitness"] == (place == 0)
+    assert champion.facts["champion_return_mean"] == 500.0
+    assert champion.facts["champion_return_ci95"] == (500.0, 500.0)
 
 
 def test_the_best_by_fitness_is_reported_beside_the_champion_on_the_same_episodes() -> None:
     champion, _ = choose(poles(FALLS, STANDS), settings(rule="none"))
-    s = champion.summary
+    s = champion.facts
     assert s["best_by_fitness_return_mean"] < 20 < s["champion_return_mean"]
     assert s["best_by_fitness_return_ci95"][0] < s["best_by_fitness_return_mean"] < s["best_by_fitness_return_ci95"][1]
     alone, _ = choose(poles(FALLS), settings(rule="none"))
-    assert alone.summary["champion_return_mean"] == s["best_by_fitness_return_mean"]
-    assert alone.summary["champion_is_best_by_fitness"]
+    assert alone.facts["champion_return_mean"] == s["best_by_fitness_return_mean"]
+    assert alone.facts["champion_is_best_by_fitness"]
 
 
 def test_one_lucky_episode_does_not_make_a_champion() -> None:
@@ -166,7 +166,7 @@ def test_however_many_tie_eight_go_on() -> None:
 
 def test_clones_are_not_played_against_each_other() -> None:
     champion, engine = choose(poles(STANDS, STANDS, FALLS), settings(rule="none"))
-    assert champion.summary["champion_is_best_by_fitness"]
+    assert champion.facts["champion_is_best_by_fitness"]
     assert len(engine.played) == 3  # two rounds and the held-out episodes
 
 
@@ -192,7 +192,7 @@ def test_the_choice_and_every_reported_number_can_be_computed_again(task: str) -
     means = [np.concatenate([first[b], second[i]]).mean() for i, b in enumerate(best)]
     chosen = best[int(np.argmax(means))]
     held_out = returns([chosen], seeding.HELD_OUT, 0, 12)[0]
-    s = champion.summary
+    s = champion.facts
     gene = genomes.weight[chosen, : genomes.n_conns[chosen]]
     assert set(weights_of(champion).values()) == set(gene.tolist())
     assert s["champion_is_best_by_fitness"] == (chosen == 0)
@@ -245,7 +245,7 @@ def test_more_held_out_episodes_do_not_change_the_choice() -> None:
     few, many = (choose(candidates_of("lunarlander", 6), settings("lunarlander", max_steps=60, champion_episodes=n))[0]
                  for n in (2, 30))  # fmt: skip
     assert few.json == many.json
-    assert few.summary["champion_selection_return_mean"] == many.summary["champion_selection_return_mean"]
+    assert few.facts["champion_selection_return_mean"] == many.facts["champion_selection_return_mean"]
 
 
 def test_a_run_deploys_the_chosen_one_and_the_summary_says_both(tmp_path: Path) -> None:
@@ -254,15 +254,15 @@ def test_a_run_deploys_the_chosen_one_and_the_summary_says_both(tmp_path: Path) 
         champion_candidates=5, champion_trials=5, champion_episodes=10,
     )  # fmt: skip
     s = run.summary
-    assert s["best_fitness"] == run.history["best_fitness"][-1]
-    assert {"champion_return_mean", "best_by_fitness_return_mean", "champion_is_best_by_fitness"} <= set(s)
+    assert s.best_fitness == run.history["best_fitness"][-1]
+    assert {"champion_return_mean", "best_by_fitness_return_mean", "champion_is_best_by_fitness"} <= set(s.as_dict())
     config = run.config
     task = TASKS["cartpole"]
     which = Episodes(config.run.seed, seeding.HELD_OUT, 0, 10, common=True)
     deployed = neol.PlasticNetwork.from_json(run.champion_path)
     engine = EnvPoolEngine(task, config.rollout.max_steps, threads=1)
     again = engine.run(deployed.network.phenotype, plasticity(deployed.settings), which)
-    assert s["champion_return_mean"] == again.returns.mean()  # the file plays as the genome did
+    assert s.champion_return_mean == again.returns.mean()  # the file plays as the genome did
 
 
 def test_the_candidates_are_the_last_generations_best_and_the_best_of_generations_before(tmp_path: Path) -> None:

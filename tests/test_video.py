@@ -161,7 +161,8 @@ def test_episode_is_the_environments_own() -> None:
 def test_no_opengl_is_a_sentence() -> None:
     """In a process of its own, where MUJOCO_GL names what cannot work: EGL without any vendor's library."""
     code = (
-        "from neol.envs.registry import find\nfrom neol.errors import NeolError\nfrom neol.video import render_frames\n"
+        "from neol.envs.registry import find\nfrom neol.errors import NeolError\n"
+        "from neol.figures.video import render_frames\n"
         "class P:\n    reset = act = reward = lambda *a: None\n"
         "try:\n    next(render_frames(find('hopper'), P(), 0, 2))\n"
         "except NeolError as e:\n    print('NEOL', e)\n"

@@ -93,7 +93,7 @@ def test_envpool_in_processes_gives_what_its_threads_give(tmp_path: Path) -> Non
 
 def test_shards_of_any_size_put_together_are_the_whole(tmp_path: Path) -> None:
     task = find("cartpole")
-    config = configure("cartpole", engine="gymnasium", **SMALL)
+    config = configure("cartpole", engine="gymnasium", **SMALL).config
     population = Neat(config.neat, task.n_inputs, task.n_outputs, 0).ask()
     phenotypes = compile_phenotypes(population, task.n_inputs, task.n_outputs)
     plastic = plasticity(config.plasticity)
@@ -318,15 +318,15 @@ def test_a_function_that_cannot_travel_is_one_sentence() -> None:
 
     task = find("cartpole")._replace(name="python:make", maker=make)
     with pytest.raises(NeolError, match="python:make.*cannot be sent to a worker"):
-        open_engine(task, configure("cartpole", engine="gymnasium").rollout)
+        open_engine(task, configure("cartpole", engine="gymnasium").config.rollout)
 
 
 def test_the_choice_of_executor_follows_the_configuration() -> None:
     task = find("cartpole")
     rollout = Config().rollout
-    inside = open_engine(task, configure("cartpole").rollout)
+    inside = open_engine(task, configure("cartpole").config.rollout)
     assert not isinstance(inside, Dispatcher)
-    farm = open_engine(task, configure("cartpole", workers=2).rollout)
+    farm = open_engine(task, configure("cartpole", workers=2).config.rollout)
     assert isinstance(farm, Dispatcher) and isinstance(farm.backend, LocalWorkers) and farm.backend.size == 2
     farm.close()
     assert rollout.executor == "local"

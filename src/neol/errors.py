@@ -1,5 +1,6 @@
 """The one exception that a user's mistake raises: a sentence, no traceback, exit code 2. All exit codes but 0."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -7,10 +8,20 @@ EXIT_FAILED_RUNS, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
 
 class NeolError(ValueError):
-    """Something the user can mend. Its text is one sentence, on one line: the field, the value, what is allowed."""
+    """Something the user can mend. Its text is one sentence, on one line: the field, the value, what is allowed.
+
+    It is written with the options of the command line, which prints `sentence`; in Python the text has arguments.
+    """
 
     def __init__(self, sentence: str) -> None:
-        super().__init__(" ".join(sentence.splitlines()))
+        self.sentence = " ".join(sentence.splitlines())
+        super().__init__(re.sub(r"(?<![\w-])--([a-z][a-z-]*)", _argument, self.sentence))
+
+
+def _argument(option: re.Match[str]) -> str:
+    """`--resume` -> `resume=True`, `--max-env-steps` -> `max_env_steps`."""
+    name = option[1].replace("-", "_")
+    return f"{name}=True" if name in ("resume", "overwrite") else name
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

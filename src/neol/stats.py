@@ -109,6 +109,17 @@ def _percentiles(estimate: float, resampled: np.ndarray) -> Interval:
     return Interval(float(estimate), float(low), float(high))
 
 
+def mean_interval(values: np.ndarray) -> tuple[float, float]:
+    """Student's 95 % interval of the mean."""
+    from scipy.special import stdtrit
+
+    n, mean = len(values), float(values.mean())
+    if n < 2:
+        return mean, mean
+    half = float(stdtrit(n - 1, 0.975)) * float(values.std(ddof=1)) / math.sqrt(n)
+    return mean - half, mean + half
+
+
 def iqm(x: ArrayLike) -> float | None:
     """Interquartile mean, SciPy's trim_mean(x, 0.25) as in rliable; the mean when n < 4, None when n = 0."""
     scores = _scores(x)

@@ -18,7 +18,7 @@ from neol.cli.study import report_command, report_options, study_command, study_
 from neol.config.schema import Config, field_choices, field_help, field_type, fields
 from neol.envs.tasks import TASKS
 from neol.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, NeolError, nearest
-from neol.training.configure import PRESETS, configure
+from neol.training.configure import PRESETS, configure, default_folder
 
 _UNSET = object()
 
@@ -85,8 +85,9 @@ def _run_argument(parser: argparse.ArgumentParser) -> None:
 
 def _train_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", metavar="TASK", nargs="?", help=f"{', '.join(TASKS)}, a Gymnasium id, or module:id")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="the run's folder (runs/TASK-RULE-SEED)")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="the run's folder (a new one under runs/)")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out (or start it)")
+    parser.add_argument("--overwrite", action="store_true", help="begin anew in --out, whatever run is there")
     parser.add_argument("--preset", default="default", help=f"base settings: {', '.join(PRESETS)}")
     parser.add_argument("--config", metavar="FILE.toml", type=Path, help="settings, as a run's config.toml")
     parser.add_argument("--neat-config", metavar="FILE", type=Path, help="a neat-python configuration file")
@@ -125,25 +126,25 @@ def _train(args: argparse.Namespace) -> int:
         raise NeolError(f"train needs a TASK; valid: {', '.join(TASKS)}.")
     if args.out is None:
         planned = configure(args.task, config_file=args.config, **source, **settings)
-        name = "".join(c if c.isalnum() or c in "._-" else "-" for c in planned.run.task)
-        args.out = Path("runs") / f"{name}-{planned.plasticity.rule}-{planned.run.seed}"
+        args.out = default_folder(planned, args.preset, args.resume)
     from neol.training.loop import train
-    from neol.training.progress import Progress
 
-    progress = Progress(quiet=args.quiet)
     try:
         run = train(
-            args.task, out=args.out, resume=args.resume, progress=progress, config=args.config, **source, **settings
-        )
+            args.task, out=args.out, resume=args.resume, overwrite=args.overwrite, progress=not args.quiet,
+            config=args.config, **source, **settings,
+        )  # fmt: skip
     except KeyboardInterrupt:
         out = shlex.quote(str(args.out))
-        saved = (args.out / "config.toml").exists()
-        what = f"saved. Go on with: neol train --out {out} --resume" if saved else "there was nothing to save yet."
+        saved = (args.out / "checkpoint.npz").exists()
+        best = shlex.quote(str(args.out / "champion.json"))
+        what = f"saved; best so far: {best}. Go on with: neol train --out {out} --resume"
+        what = what if saved else "there was nothing to save yet."
         print(f"Interrupted; {what}", file=sys.stderr)
         return EXIT_INTERRUPTED
     pictures = _pictures(run) if args.film else {}
     if args.json:
-        print(json.dumps(run.summary, indent=1))
+        print(json.dumps(run.summary.as_dict(), indent=1))
     else:
         _print_summary(run, pictures)
     return 0
@@ -173,14 +174,14 @@ def _drawings(run: Any, network: Path, curve: Path) -> dict[str, Path]:
 
 def _print_summary(run: Any, pictures: dict[str, Path]) -> None:
     s = run.summary
-    low, high = s["champion_return_ci95"]
-    print(f"{s['task']}: {s['status']} after {s['generations']} generations, {s['env_steps']:,} env steps, "
-          f"{s['wall_seconds']:.0f} s ({s['steps_per_second']:,.0f} steps/s)")  # fmt: skip
-    print(f"  best fitness of the final generation   {s['best_fitness']:.1f}  (the luckiest of the population)")
-    print(f"  champion's held-out return             {s['champion_return_mean']:.1f}  "
-          f"(95 % CI {low:.1f} to {high:.1f}, {s['champion_episodes']} fresh episodes)")  # fmt: skip
-    print(f"  the same champion without plasticity   {s['champion_without_plasticity_return_mean']:.1f}")
-    print(f"  champion: {s['champion_nodes']} nodes, {s['champion_connections']} connections")
+    low, high = s.champion_return_ci95
+    print(f"{s.task}: {s.status} after {s.generations} generations, {s.env_steps:,} env steps, "
+          f"{s.wall_seconds:.0f} s ({s.steps_per_second:,.0f} steps/s)")  # fmt: skip
+    print(f"  best fitness of the final generation   {s.best_fitness:.1f}  (the luckiest of the population)")
+    print(f"  champion's held-out return             {s.champion_return_mean:.1f}  "
+          f"(95 % CI {low:.1f} to {high:.1f}, {s.champion_episodes} fresh episodes)")  # fmt: skip
+    print(f"  the same champion without plasticity   {s.champion_without_plasticity_return_mean:.1f}")
+    print(f"  champion: {s.champion_nodes} nodes, {s.champion_connections} connections")
     for what, path in {"champion": run.champion_path, **pictures}.items():
         print(f"  {what + ':':<18}{path}")
 
@@ -292,7 +293,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         return _COMMANDS[args.command](args)
     except NeolError as e:
-        print(f"neol: {e}", file=sys.stderr)
+        print(f"neol: {e.sentence}", file=sys.stderr)
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

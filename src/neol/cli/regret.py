@@ -83,7 +83,7 @@ def regret_command(args: argparse.Namespace) -> int:
 
     try:
         with compiling:
-            compiling.enter_context(announce_compilation(show.say_once))
+            compiling.enter_context(announce_compilation(show.say))
             named, facts, title = (_regret_synthetic if args.kind == "synthetic" else _regret_task)(args, say)
     finally:
         show.stop()

@@ -61,14 +61,8 @@ class RunConfig:
     """Seed of everything: the same seed gives the same bits."""
     generations: int = field(default=40, metadata=_COUNT)
     """Stop after this many generations (G)."""
-    outer: str = field(default="neat", metadata=_choice("neat", "hedge"))
+    outer: str = field(default="neat", metadata={"choices": ("neat", "hedge"), "or_prefix": "python:"})
     """Outer loop: neat evolves a population; hedge evolves nothing, it selects from a pool of random topologies."""
-    pool: int = field(default=16, metadata=_range(1, 1_000_000))
-    """Topologies that hedge selects from (M)."""
-    return_low: float = field(default=0.0, metadata=_VALUE)
-    """Fitness whose loss is 1, for hedge; return_low = return_high: the task's own range."""
-    return_high: float = field(default=0.0, metadata=_VALUE)
-    """Fitness whose loss is 0, for hedge."""
     max_env_steps: int = field(default=0, metadata=_range(0, 2**62))
     """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
     fitness_target: float = math.inf
@@ -279,6 +273,18 @@ class NeatConfig:
 
 
 @dataclass(frozen=True)
+class HedgeConfig:
+    """The outer loop: Hedge over a finite pool of random topologies, which are drawn as NEAT's first population is."""
+
+    pool: int = field(default=16, metadata=_range(1, 1_000_000))
+    """Topologies that hedge selects from (M)."""
+    return_low: float = field(default=0.0, metadata=_VALUE)
+    """Fitness whose loss is 1, for hedge; return_low = return_high: the task's own range."""
+    return_high: float = field(default=0.0, metadata=_VALUE)
+    """Fitness whose loss is 0, for hedge."""
+
+
+@dataclass(frozen=True)
 class Config:
     """A whole run. `Config.replace(name=value)` takes flat names and checks them."""
 
@@ -286,6 +292,7 @@ class Config:
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     plasticity: PlasticityConfig = field(default_factory=PlasticityConfig)
     neat: NeatConfig = field(default_factory=NeatConfig)
+    hedge: HedgeConfig = field(default_factory=HedgeConfig)
 
     def replace(self, **flat: Any) -> Config:
         """This configuration with the named fields changed; a bad name or value is a NeolError."""
@@ -304,11 +311,7 @@ class Config:
 
     def to_toml(self) -> str:
         """The complete configuration; `from_toml` gives it back."""
-        tables = [
-            "\n".join([f"[{s.name}]", *(f"{k} = {_toml(v)}" for k, v in vars(getattr(self, s.name)).items())])
-            for s in dataclasses.fields(self)
-        ]
-        return "\n\n".join(tables) + "\n"
+        return to_toml({s.name: vars(getattr(self, s.name)) for s in dataclasses.fields(self)})
 
     @staticmethod
     def from_toml(text: str, source: str = "config") -> Config:
@@ -327,7 +330,7 @@ def fields() -> dict[str, str]:
 def _specs() -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
     """Flat field name -> (type, dataclass field)."""
     out: dict[str, tuple[Any, dataclasses.Field[Any]]] = {}
-    for cls in (RunConfig, RolloutConfig, PlasticityConfig, NeatConfig):
+    for cls in (RunConfig, RolloutConfig, PlasticityConfig, NeatConfig, HedgeConfig):
         hints = get_type_hints(cls)
         out.update({f.name: (hints[f.name], f) for f in dataclasses.fields(cls)})
     return out
@@ -368,7 +371,7 @@ def check_value(name: str, value: Any) -> Any:
     value = convert(name, value, kind)
     choices = spec.metadata.get("choices")
     for item in value if isinstance(value, tuple) else (value,):
-        if choices and item not in choices:
+        if choices and item not in choices and not item.startswith(spec.metadata.get("or_prefix", item + " ")):
             raise NeolError(f"{name} = '{item}' is not allowed; {nearest(item, choices)}")
     if "low" in spec.metadata:
         check_range(name, value, **spec.metadata)
@@ -390,11 +393,9 @@ def check_together(config: Config) -> None:
             f"pop_size = {n.pop_size} is not allowed; with elitism = {n.elitism} and min_species_size = "
             f"{n.min_species_size} two species need at least {2 * least} genomes."
         )
-    run = config.run
-    if run.return_low > run.return_high:
-        raise NeolError(
-            f"return_low = {run.return_low} is not allowed; it must be at most return_high = {run.return_high}."
-        )
+    low, high = config.hedge.return_low, config.hedge.return_high
+    if low > high:
+        raise NeolError(f"return_low = {low} is not allowed; it must be at most return_high = {high}.")
     for gene in ("weight", "bias", "response"):
         low, high = getattr(n, f"{gene}_min_value"), getattr(n, f"{gene}_max_value")
         if low > high:
@@ -407,6 +408,10 @@ def check_together(config: Config) -> None:
         default, options = getattr(n, f"{gene}_default"), getattr(n, f"{gene}_options")
         if default != "random" and default not in options and getattr(n, f"{gene}_mutate_rate") > 0:
             raise NeolError(f"{gene}_default = '{default}' is not allowed; {gene}_options has {', '.join(options)}.")
+
+
+# Fields that stood in another section once: files of then are still read.
+_MOVED = {"pool": "run", "return_low": "run", "return_high": "run"}
 
 
 def parse_toml(text: str, source: str = "config") -> dict[str, Any]:
@@ -422,10 +427,18 @@ def parse_toml(text: str, source: str = "config") -> dict[str, Any]:
             raise NeolError(f"{source} has an unknown table '{section}'; {nearest(section, sections)}")
         known = [n for n, s in fields().items() if s == section]
         for name, value in table.items():
-            if name not in known:
+            if name not in known and _MOVED.get(name) != section:
                 raise NeolError(f"{source} has an unknown key '{name}' in [{section}]; {nearest(name, known)}")
             flat[name] = value
     return flat
+
+
+def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Tables of plain values as TOML."""
+    parts = [
+        "\n".join([f"[{name}]", *(f"{k} = {_toml(v)}" for k, v in table.items())]) for name, table in tables.items()
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def _toml(value: Any) -> str:

@@ -14,6 +14,8 @@ import numpy as np
 from neol.config.schema import PlasticityConfig, check_value
 from neol.deploy import network_json, task_interface
 from neol.errors import NeolError, nearest
+from neol.figures.network import draw_network
+from neol.figures.style import inline_svg
 from neol.files import write_atomic
 from neol.network.normalization import Normalization, normalize
 from neol.network.plasticity import ALIASES, plasticity
@@ -99,6 +101,12 @@ class PlasticNetwork:
             seen = self._inputs
             normalize(self.normal, row, seen)
         step(self.network.phenotype, slots, b, seen, reward, True, self._plastic, self._outputs)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the network as it is now."""
+        names = self.interface
+        args = (names.get("inputs", ()), names.get("outputs", ()))
+        return inline_svg(lambda path: draw_network(self.to_json(), path, *args))
 
     @property
     def weights(self) -> dict[tuple[int, int], float]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,3 +34,12 @@ def save(figure: Any, path: Path) -> None:
     """Same figure, same bytes: no date, no version."""
     metadata = {"Date": None, "Creator": None} if path.suffix == ".svg" else {"Software": None}
     figure.savefig(path, dpi=150, facecolor="white", metadata=metadata)
+
+
+def inline_svg(draw: Callable[[Path], Any]) -> str:
+    """What `draw` writes into a file, as SVG for a page or a notebook."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "figure.svg")
+        draw(path)
+        text = path.read_text(encoding="utf-8")
+    return text[text.index("<svg") :]

@@ -6,7 +6,6 @@ on where it was, and several may work on it at once: a run is locked by the proc
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +30,7 @@ from neol.studies.local_workers import DEATHS, Job, LocalStudyWorkers, StudyBack
 from neol.studies.plan import AnyConfig, Cell, StudyPlan, cells, parse_config
 from neol.system import cores, is_busy
 from neol.training import run_folder
+from neol.training.history import fraction_done
 from neol.training.progress import Progress
 
 BASELINE_SECONDS = {"ppo": 2.5e-4, "sac": 2e-2}  # of a step and its share of learning on one core, roughly
@@ -137,17 +137,15 @@ def cost(config: AnyConfig) -> float:
     return (steps + choice * length) * (task.step_seconds if task else 5e-5)
 
 
-def fraction_done(job: Job) -> float:
+def part_done(job: Job) -> float:
     """How much of a run is behind it, from its folder."""
     try:
         history = run_folder.read_table(job.folder / run_folder.HISTORY)
     except NeolError:
         return 0.0
-    settings = job.config.flat()
     if not len(history["generation"]):
         return 0.0
-    by_steps = history["env_steps"][-1] / settings["max_env_steps"] if settings["max_env_steps"] else 0.0
-    return min(1.0, max((history["generation"][-1] + 1) / settings.get("generations", math.inf), by_steps))
+    return fraction_done(int(history["generation"][-1]) + 1, int(history["env_steps"][-1]), job.config.flat())
 
 
 def _schedule(
@@ -158,7 +156,7 @@ def _schedule(
     elsewhere: dict[int, tuple[Job, float]] = {}  # runs that another process works on, and when to look again
     deaths: dict[int, int] = {}
     total, left = len(keys), sum(j.cost for j in queue)
-    behind = {j.run: fraction_done(j) for j in queue}
+    behind = {j.run: part_done(j) for j in queue}
     show.say(f"{len(queue)} of {total} runs to do, {backend.size} at a time.")
     show.start(0.0)
     begun = sum(j.cost * behind[j.run] for j in queue)
@@ -183,7 +181,7 @@ def _schedule(
                 show.say(f"{job.key} failed: {reason}")
         if elsewhere:
             finished += _look_again(database, queue, elsewhere)
-        ahead = finished + sum(j.cost * fraction_done(j) for j in running.values()) if not show.quiet else 0.0
+        ahead = finished + sum(j.cost * part_done(j) for j in running.values()) if not show.quiet else 0.0
         ready = total - len(queue) - len(running) - len(elsewhere)
         done = (ahead - begun) / (left - begun) if left > begun else 1.0
         names = ", ".join(j.config.flat()["task"] for j in running.values())

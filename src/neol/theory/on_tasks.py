@@ -144,7 +144,7 @@ class Record(NamedTuple):
 def open_stage(s: TaskSetting) -> Stage:
     """Make the pool and the engine."""
     task = find(s.task)
-    config = configure(s.task, rule=s.rule, seed=s.seed, max_steps=s.max_steps)
+    config = configure(s.task, rule=s.rule, seed=s.seed, max_steps=s.max_steps).config
     if s.run is not None:
         trained = read_config(s.run).run.task
         if trained != task.name:

@@ -7,7 +7,6 @@ them once more, and only then is the chosen one's return measured, on episodes t
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,15 +15,16 @@ import numpy as np
 from neol import seeding
 from neol.config.schema import Config
 from neol.deploy import network_json, task_interface
-from neol.deploy.evaluation import mean_interval
 from neol.envs.tasks import Task
 from neol.errors import NeolError
+from neol.files import finite
 from neol.neat.genome import Genomes, take
 from neol.network.normalization import IDENTITY, Normalization
 from neol.network.phenotype import Phenotypes
 from neol.network.plasticity import NONE, Plasticity
 from neol.rollout.dispatcher import Engine
 from neol.rollout.shards import Episodes, RolloutResult, headline
+from neol.training.summary import Measured
 
 # The rounds: how many times `champion_trials` each candidate plays, and how many go on. Those that tie with the last of
 # them go on too, MOST in all; the third round is for those that still tie (cartpole: perfect but once in a hundred).
@@ -33,10 +33,8 @@ MOST = 8
 
 
 class Champion(NamedTuple):
-    json: str
-    summary: dict[str, Any]
-    seconds: float
-    cpu_seconds: float
+    json: str  # champion.json
+    facts: dict[str, Any]  # its part of the summary
 
 
 def choose_champion(
@@ -49,7 +47,6 @@ def choose_champion(
     normal: Normalization = IDENTITY,
 ) -> Champion:
     """Rounds of selection on fresh episodes, then the held-out return."""
-    started, cpu = time.monotonic(), time.process_time()
     steps = 0
 
     def play(chosen: Genomes, purpose: int, part: int, episodes: int, plastic: Plasticity = plastic) -> np.ndarray:
@@ -75,25 +72,34 @@ def choose_champion(
         static = play(take(candidates, [chosen]), seeding.HELD_OUT, 0, episodes, plastic._replace(rule=NONE))
     champion = take(candidates, [chosen])
     phenotype = compile(champion)
-    document = network_json.to_document(phenotype, champion, 0, recurrent=not config.neat.feed_forward)
-    document["plasticity"] = _jsonable(dataclasses.asdict(config.plasticity))
-    document["interface"] = task_interface.to_document(task, normal)
-    document["metadata"] |= {"task": task.name, "max_steps": config.rollout.max_steps}
-    summary = {
-        "champion_return_mean": float(held_out[0].mean()),
-        "champion_return_ci95": list(mean_interval(held_out[0])),
-        "champion_return_std": float(held_out[0].std(ddof=1)),
+    of_champion, of_fittest = Measured.of(held_out[0]), Measured.of(held_out[1])
+    facts = {
+        "champion_return_mean": of_champion.mean,
+        "champion_return_ci95": of_champion.ci95,
+        "champion_return_std": of_champion.std,
         "champion_episodes": episodes,
         "champion_without_plasticity_return_mean": float(static[0].mean()),
         "champion_selection_return_mean": selection_mean,
         "champion_is_best_by_fitness": chosen == 0,
         "champion_nodes": len(phenotype.node_id),
         "champion_connections": len(phenotype.weight),
-        "best_by_fitness_return_mean": float(held_out[1].mean()),
-        "best_by_fitness_return_ci95": list(mean_interval(held_out[1])),
+        "parameters": len(phenotype.weight) + len(phenotype.node_id),
+        "best_by_fitness_return_mean": of_fittest.mean,
+        "best_by_fitness_return_ci95": of_fittest.ci95,
         "selection_env_steps": selection_steps,
     }
-    return Champion(network_json.dump(document), summary, time.monotonic() - started, time.process_time() - cpu)
+    return Champion(document(phenotype, champion, task, config, normal), facts)
+
+
+def document(
+    phenotype: Phenotypes, genome: Genomes, task: Task, config: Config, normal: Normalization, **metadata: str
+) -> str:
+    """champion.json: one genome with all that it needs to be deployed."""
+    out = network_json.to_document(phenotype, genome, 0, recurrent=not config.neat.feed_forward)
+    out["plasticity"] = finite(dataclasses.asdict(config.plasticity))
+    out["interface"] = task_interface.to_document(task, normal)
+    out["metadata"] |= {"task": task.name, "max_steps": config.rollout.max_steps, **metadata}
+    return network_json.dump(out)
 
 
 def select(
@@ -129,7 +135,3 @@ def _known(result: RolloutResult) -> np.ndarray:
 
 
 EPOCH_APART = 16  # a generation number whose episodes share no environment with generation 0's
-
-
-def _jsonable(settings: dict[str, Any]) -> dict[str, Any]:
-    return {k: None if v == float("inf") else v for k, v in settings.items()}
