@@ -215,8 +215,6 @@ def measure(trainer: Training, raw: Raw, last: int, max_seconds: float) -> dict[
         "ratio": round(ours / theirs, 3),
         "mean_episode_steps": round(trainer.history.rows[-1].mean_steps, 1),
         "outer_loop_share": round(1.0 - rollouts / (rollouts + sum(r.outer_seconds for r in timing)), 4),
-            1.0 - sum(r.rollout_seconds for r in timing) / sum(r.rollout_seconds + r.outer_seconds for r in timing), 4
-        ),
     }
     return result
 
