@@ -17,9 +17,9 @@ from neol.deploy.plastic_network import PlasticNetwork
 from neol.envs.registry import Maker, choose_engine, find, make
 from neol.envs.tasks import Task
 from neol.errors import NeolError
-from neol.network.plasticity import plasticity
 from neol.rollout.envpool_player import EnvPoolEngine
 from neol.rollout.gymnasium_player import LocalGymnasium
+from neol.rollout.life import Life, life_of
 from neol.rollout.shards import Episodes, LocalEngine
 
 
@@ -97,14 +97,16 @@ def evaluate(
     player = EnvPoolEngine(found, limit, threads) if chosen == "envpool" else LocalGymnasium(found, limit)
     which = Episodes(seed, seeding.EVALUATE, 0, episodes, common=True)
     try:
-        result = player.run(net.network.phenotype, _plastic(net, plasticity), which, net.normal)
+        result = player.run(net.network.phenotype, _life(net, found, plasticity), which)
     finally:
         player.close()
     return Evaluation(result.returns[0], result.steps[0], plasticity)
 
 
-def _plastic(net: PlasticNetwork, on: bool) -> Any:
-    return plasticity(net.settings if on else dataclasses.replace(net.settings, rule="none"))
+def _life(net: PlasticNetwork, task: Task, plasticity: bool) -> Life:
+    """How a network lives in a task, learning or not."""
+    settings = net.settings if plasticity else dataclasses.replace(net.settings, rule="none")
+    return life_of(task, settings, net.normal)
 
 
 def fitting_task(

@@ -20,7 +20,6 @@ from neol.envs.registry import make, suppressed
 from neol.envs.spaces import Flattener
 from neol.envs.tasks import Task
 from neol.errors import NeolError
-from neol.network.actions import action_map
 from neol.network.step import new_slots
 from neol.rollout.episode_kernels import BEGIN, END, GO_ON, live, make_context, new_window
 from neol.rollout.shards import Failure, LocalEngine, Played, RolloutResult, Shard, headline, new_records
@@ -54,10 +53,9 @@ class GymnasiumPlayer:
 
     def play(self, shard: Shard) -> Played:
         records, ph = new_records(shard), shard.phenotypes
-        window = new_window(1, 1, self.task, shard, 0, len(shard.seeds))
-        actions = action_map(self.task.components)
+        window = new_window(1, 1, shard, 0, len(shard.seeds))
         nowhere = np.zeros((0, ph.inputs))
-        context = make_context(ph, new_slots(ph, 1), window, actions, shard.plastic, shard.normal, nowhere, records)
+        context = make_context(ph, new_slots(ph, 1), window, shard.life, nowhere, records)
         live(context, BEGIN, 0, np.zeros(ph.inputs), 0.0)  # compile, before anybody looks at the clock
         failures = []
         for e, seed in enumerate(shard.seeds.tolist()):
@@ -65,7 +63,7 @@ class GymnasiumPlayer:
                 failure = self._attempt(context, window.action[0], e, seed)
             if failure is not None:
                 records.returns[e], records.steps[e] = 0.0, 0
-                if shard.normal.on:
+                if shard.life.normal.on:
                     records.moments.n[e] = 0.0
                 failures.append(failure._replace(episode=shard.start + e))
         if self._watch is not None:

@@ -20,11 +20,11 @@ from neol.deploy.evaluation import mean_interval
 from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.neat.genome import Genomes, take
-from neol.network.normalization import IDENTITY, Normalization
 from neol.network.phenotype import Phenotypes
-from neol.network.plasticity import NONE, Plasticity
+from neol.network.plasticity import NONE
 from neol.rollout.dispatcher import Engine
-from neol.rollout.shards import Episodes, RolloutResult, headline
+from neol.rollout.life import Life
+from neol.rollout.shards import EPOCH, Episodes, RolloutResult, headline
 
 # The rounds: how many times `champion_trials` each candidate plays, and how many go on. Those that tie with the last of
 # them go on too, MOST in all; the third round is for those that still tie (cartpole: perfect but once in a hundred).
@@ -45,17 +45,16 @@ def choose_champion(
     config: Config,
     candidates: Genomes,  # the final generation's best by fitness first
     compile: Callable[[Genomes], Phenotypes],
-    plastic: Plasticity,
-    normal: Normalization = IDENTITY,
+    life: Life,
 ) -> Champion:
     """Rounds of selection on fresh episodes, then the held-out return."""
     started, cpu = time.monotonic(), time.process_time()
     steps = 0
 
-    def play(chosen: Genomes, purpose: int, part: int, episodes: int, plastic: Plasticity = plastic) -> np.ndarray:
+    def play(chosen: Genomes, purpose: int, part: int, episodes: int, life: Life = life) -> np.ndarray:
         nonlocal steps
         which = Episodes(config.run.seed, purpose, part, episodes, common=True)
-        result = engine.run(compile(chosen), plastic, which, normal)
+        result = engine.run(compile(chosen), life, which)
         steps += result.env_steps
         return _known(result)  # f8 (candidates, episodes)
 
@@ -69,15 +68,16 @@ def choose_champion(
     selection_steps, episodes = steps, config.run.champion_episodes
     measured = play(take(candidates, list({chosen: None, 0: None})), seeding.HELD_OUT, 0, episodes)
     held_out = measured[[0, -1]]  # the chosen one, and the best by fitness, which may be the same
-    if plastic.rule == NONE:
+    if life.plastic.rule == NONE:
         static = held_out[:1]
     else:
-        static = play(take(candidates, [chosen]), seeding.HELD_OUT, 0, episodes, plastic._replace(rule=NONE))
+        unlearning = life._replace(plastic=life.plastic._replace(rule=NONE))
+        static = play(take(candidates, [chosen]), seeding.HELD_OUT, 0, episodes, unlearning)
     champion = take(candidates, [chosen])
     phenotype = compile(champion)
     document = network_json.to_document(phenotype, champion, 0, recurrent=not config.neat.feed_forward)
     document["plasticity"] = _jsonable(dataclasses.asdict(config.plasticity))
-    document["interface"] = task_interface.to_document(task, normal)
+    document["interface"] = task_interface.to_document(task, life.normal)
     document["metadata"] |= {"task": task.name, "max_steps": config.rollout.max_steps}
     summary = {
         "champion_return_mean": float(held_out[0].mean()),
@@ -110,7 +110,7 @@ def select(
     for number, (times, places) in enumerate(ROUNDS):
         if number == len(ROUNDS) - 1 and same(left):
             break
-        scores = np.concatenate([scores, play(left, number * EPOCH_APART, times * trials)], axis=1)
+        scores = np.concatenate([scores, play(left, number * EPOCH, times * trials)], axis=1)
         means = np.nan_to_num(scores.mean(axis=1), nan=-np.inf)
         order = np.argsort(-means, kind="stable")
         leaders = order[means[order] >= means[order[:places][-1]]][:MOST]
@@ -126,9 +126,6 @@ def _known(result: RolloutResult) -> np.ndarray:
         first = headline(result.failures[0].text)
         raise NeolError(f"every fresh episode of every candidate for champion failed; the first: {first}")
     return np.where(played, result.returns, result.returns[played].min())
-
-
-EPOCH_APART = 16  # a generation number whose episodes share no environment with generation 0's
 
 
 def _jsonable(settings: dict[str, Any]) -> dict[str, Any]:

@@ -19,10 +19,10 @@ from neol.errors import NeolError
 from neol.jit import announce_compilation
 from neol.neat.evolution import Neat
 from neol.neat.genome import Genomes, concatenate, take
-from neol.network.normalization import IDENTITY, Moments, Normalization, from_moments, merged, no_moments
+from neol.network.normalization import IDENTITY, Moments, from_moments, merged, no_moments
 from neol.network.phenotype import Phenotypes, compile_phenotypes, gene_weights
-from neol.network.plasticity import plasticity
 from neol.outer.hedge_pool import HedgePool
+from neol.rollout.life import Life, life_of
 from neol.rollout.open_engine import open_engine
 from neol.rollout.shards import Episodes, RolloutResult, headline
 from neol.system import uninterrupted
@@ -58,7 +58,6 @@ class Training:
     def __init__(self, config: Config, folder: Path, maker: Maker | None = None) -> None:
         self.config, self.folder = config, folder
         self.task = find(maker or config.run.task, config.rollout.env_kwargs)
-        self.plastic = plasticity(config.plasticity)
         self.engine = open_engine(self.task, config.rollout, self.note)
         self.seen = no_moments(1, self.task.n_inputs)  # of all observations so far, where they are normalised
         self.outer = outer_loop(config, self.task)
@@ -89,7 +88,7 @@ class Training:
             run.seed, seeding.EPISODE, self.outer.generation, rollout.episodes, rollout.common_random_numbers
         )
         before = time.monotonic()
-        result = self.engine.run(phenotypes, self.plastic, episodes, self.normal)
+        result = self.engine.run(phenotypes, self.life, episodes)
         rollout_seconds = time.monotonic() - before
         # J = mean over N episodes of (return + offset * steps)
         fitness = (result.returns + rollout.fitness_offset * result.steps).mean(axis=1)
@@ -109,9 +108,10 @@ class Training:
         return done
 
     @property
-    def normal(self) -> Normalization:
-        """How this generation's observations are scaled."""
-        return from_moments(self.seen) if self.config.rollout.normalize_observations else IDENTITY
+    def life(self) -> Life:
+        """How this generation lives: its observations are scaled by the statistics of those before."""
+        normal = from_moments(self.seen) if self.config.rollout.normalize_observations else IDENTITY
+        return life_of(self.task, self.config.plasticity, normal)
 
     def note(self, event: dict[str, Any]) -> None:
         """A line in events.jsonl."""
@@ -267,7 +267,7 @@ def train(
         status = _evolve(trainer, callback, show, events)
         show.say("Choosing the champion on fresh episodes ...")
         champion = choose_champion(
-            trainer.engine, trainer.task, final, trainer.candidates(), trainer.compile, trainer.plastic, trainer.normal
+            trainer.engine, trainer.task, final, trainer.candidates(), trainer.compile, trainer.life
         )
         return _finish(trainer, champion, status)
     finally:
