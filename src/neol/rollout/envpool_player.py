@@ -125,7 +125,8 @@ class _Lane:
         first = np.empty(rows.shape)
         first[state[env_id]] = rows
         count = min(self.window, stop - start)
-        window = new_window(len(first), count, shard, start, stop, self.max_steps)
+        limit = min(self.max_steps, shard.max_steps or self.max_steps)
+        window = new_window(len(first), count, shard, start, stop, limit)
         context = make_context(ph, new_slots(ph, count), window, shard.life, first, records)
         dtype = self._envpool.spec.action_array_spec["action"].dtype
         action = window.action.reshape(-1, *task.action_shape)

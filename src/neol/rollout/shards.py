@@ -49,11 +49,16 @@ class RolloutResult(NamedTuple):
         return int(self.steps.sum())
 
     @property
+    def failed_episodes(self) -> np.ndarray:
+        """Episodes that went on failing, b1 (P, N)."""
+        out = np.zeros(self.returns.shape, bool)
+        out.flat[[f.episode for f in self.failures]] = True
+        return out
+
+    @property
     def failed(self) -> np.ndarray:
         """Genomes with an episode that went on failing, b1 (P,)."""
-        out = np.zeros(self.returns.shape[0], bool)
-        out[[f.episode // self.returns.shape[1] for f in self.failures]] = True
-        return out
+        return np.asarray(self.failed_episodes.any(axis=1))
 
 
 class Episodes(NamedTuple):
@@ -64,6 +69,8 @@ class Episodes(NamedTuple):
     generation: int
     per_genome: int  # N
     common: bool  # all genomes meet the same
+    redraw: int = 0  # how many times other episodes were drawn in the place of these (faults.py)
+    max_steps: int = 0  # 0 = the engine's own limit; it cannot be exceeded
 
 
 class Shard(NamedTuple):
@@ -76,6 +83,7 @@ class Shard(NamedTuple):
     per_genome: int  # N
     resets: int  # resets that lie behind an episode's environment, where environments are kept
     keep: bool  # keep the environments for the next rollout
+    max_steps: int = 0  # 0 = the player's own limit
 
 
 class EpisodeRecords(NamedTuple):
@@ -108,21 +116,34 @@ class Player(Protocol):
     def close(self) -> None: ...
 
 
+def check_fit(task: Task, phenotypes: Phenotypes, life: Life) -> None:
+    """A ValueError if networks, life and task do not belong together: kernels have no bounds checks."""
+    if phenotypes.inputs != task.n_inputs:
+        raise ValueError(f"networks with {phenotypes.inputs} inputs cannot play a task with {task.n_inputs}")
+    if len(life.actions.kind) != len(task.components):
+        raise ValueError(f"actions of {len(life.actions.kind)} numbers do not fit a task with {len(task.components)}")
+    check_life(life, phenotypes.inputs, phenotypes.output.shape[1])
+
+
+def _seeds(which: Episodes, generation: int, genomes: int) -> np.ndarray:
+    """The simulator seeds i4 (P N,) of these episodes; redrawn ones follow those that they replace."""
+    n, drawn = which.per_genome, (which.redraw + 1) * which.per_genome
+    seeds = seeding.episode_seeds(which.seed, which.purpose, generation, genomes, drawn, which.common)
+    return seeds if drawn == n else np.ascontiguousarray(seeds.reshape(genomes, drawn)[:, -n:]).ravel()
+
+
 class ShardedRollout:
     """A population's episodes, cut into shards as wanted, and put together again in genome order."""
 
     def __init__(self, task: Task, phenotypes: Phenotypes, life: Life, episodes: Episodes) -> None:
-        if phenotypes.inputs != task.n_inputs:  # kernels have no bounds checks
-            raise ValueError(f"networks with {phenotypes.inputs} inputs cannot play a task with {task.n_inputs}")
-        check_life(life, phenotypes.inputs, phenotypes.output.shape[1])
+        check_fit(task, phenotypes, life)
         self.phenotypes, self.life, self.n = phenotypes, life, episodes.per_genome
+        self.max_steps = episodes.max_steps
         self.total = phenotypes.size * self.n
         # more resets in later chunks would end common random numbers
         self.keep = task.reusable and self.total <= max(1, CHUNK // self.n) * self.n
         self.resets = episodes.generation % EPOCH if self.keep else 0
-        self.seeds = seeding.episode_seeds(
-            episodes.seed, episodes.purpose, episodes.generation - self.resets, phenotypes.size, self.n, episodes.common
-        )
+        self.seeds = _seeds(episodes, episodes.generation - self.resets, phenotypes.size)
         moments = no_moments(self.total, phenotypes.inputs) if life.normal.on else no_moments()
         self._result = RolloutResult(
             np.zeros(self.total), np.zeros(self.total, np.int64), phenotypes.weight.copy(), moments
@@ -133,7 +154,7 @@ class ShardedRollout:
         first, last = start // self.n, (stop - 1) // self.n + 1
         part = self.phenotypes.part(first, last)
         seeds = self.seeds[start:stop]
-        return Shard(part, self.life, seeds, start, self.n, self.resets, self.keep)
+        return Shard(part, self.life, seeds, start, self.n, self.resets, self.keep, self.max_steps)
 
     def take(self, start: int, stop: int, played: Played) -> None:
         """Put a shard's results in their places."""

@@ -27,10 +27,9 @@ from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.network.actions import FREE, Component
 from neol.network.phenotype import Phenotypes
-from neol.network.step import new_slots
 from neol.rollout import ipc
 from neol.rollout.envpool_player import EnvPoolPlayer
-from neol.rollout.episode_kernels import BEGIN, live, make_context, new_window
+from neol.rollout.gymnasium_episode import SingleSlot
 from neol.rollout.gymnasium_player import GymnasiumPlayer
 from neol.rollout.life import life_of
 from neol.rollout.shards import Player, Shard, new_records
@@ -172,9 +171,7 @@ def compile_kernels() -> None:
     ph = Phenotypes(*starts, *nothing, *node, np.ones((1, 1), np.int32), np.zeros(1, np.bool_), 1)
     still = Task("still", "", 1, ("x",), ("y",), (Component(FREE, 0),), ())
     shard = Shard(ph, life_of(still, PlasticityConfig()), np.zeros(1, np.int32), 0, 1, 0, False)
-    window, records = new_window(1, 1, shard, 0, 1), new_records(shard)
-    context = make_context(ph, new_slots(ph, 1), window, shard.life, np.zeros((0, 1)), records)
-    live(context, BEGIN, 0, np.zeros(1), 0.0)
+    SingleSlot(still, shard, new_records(shard)).warm_up()
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,13 +31,14 @@ from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.neat.genome import Genomes
 from neol.network.phenotype import Phenotypes, compile_phenotypes
-from neol.network.plasticity import RULE_ID
+from neol.network.plasticity import NONE, RULE_ID
 from neol.outer.hedge_pool import normalised_losses, random_pool
 from neol.outer.selectors import count, hedge, hedge_bound
 from neol.rollout.envpool_player import EnvPoolEngine
+from neol.rollout.gymnasium_episode import one_life
 from neol.rollout.gymnasium_player import LocalGymnasium
 from neol.rollout.life import Life, life_of
-from neol.rollout.shards import CHUNK, Episodes, LocalEngine, RolloutResult
+from neol.rollout.shards import CHUNK, Episodes, LocalEngine, RolloutResult, headline
 from neol.theory.pools import run_pool
 from neol.theory.regret import curve_points
 from neol.training.configure import configure
@@ -110,7 +112,10 @@ class Stage(NamedTuple):
     def play(self, t: int, phenotypes: Phenotypes, eta: float) -> RolloutResult:
         """Round t's instance, one episode each."""
         life = self.life._replace(plastic=self.life.plastic._replace(rate=eta))
-        return self.engine.run(phenotypes, life, Episodes(self.setting.seed, seeding.ROUND, t, 1, common=True))
+        result = self.engine.run(phenotypes, life, Episodes(self.setting.seed, seeding.ROUND, t, 1, common=True))
+        for f in result.failures:
+            raise NeolError(f"an episode of '{self.task.name}' failed {f.attempts} times: {headline(f.text)}")
+        return result
 
     def rollout(self, t: int, weight: np.ndarray, eta: float) -> tuple[np.ndarray, np.ndarray]:
         """Round t from the weights f8 (E,): the returns f8 (M,), and the weights f8 (E,) at the end."""
@@ -232,25 +237,16 @@ def outer_curves(stage: Stage, r: Record, at: np.ndarray) -> tuple[np.ndarray, n
 
 
 def reward_range(stage: Stage, episodes: int = 2) -> tuple[float, float]:
-    """Least and largest reward of a step, in a few Gymnasium episodes of every topology with its first weights."""
-    from neol.deploy import network_json
-    from neol.deploy.plastic_network import PlasticNetwork
-    from neol.deploy.task_interface import to_document
-
+    """Least and largest reward of a step, in a few Gymnasium episodes of every topology, which keeps its weights."""
+    life = stage.life._replace(plastic=stage.life.plastic._replace(rule=NONE))
     low, high = math.inf, -math.inf
-    env = make(stage.task)
-    for p in range(stage.setting.pool):
-        document = network_json.to_document(stage.phenotypes, stage.genomes, p, bool(stage.phenotypes.remembers[p]))
-        net = PlasticNetwork.from_json({**document, "interface": to_document(stage.task)}, rule="none")
-        for episode in range(episodes):
-            observation, _ = env.reset(seed=episode)
-            net.reset()
-            for _ in range(stage.max_steps):
-                observation, reward, terminated, truncated, _ = env.step(net.act(observation))
-                low, high = min(low, float(reward)), max(high, float(reward))
-                if terminated or truncated:
-                    break
-    env.close()
+    with closing(make(stage.task)) as env:
+        for p in range(stage.setting.pool):
+            alone = stage.phenotypes.part(p, p + 1)
+            for seed in range(episodes):
+                for moment in one_life(stage.task, alone, life, seed, stage.max_steps, env=env):
+                    if moment.step:
+                        low, high = min(low, moment.reward), max(high, moment.reward)
     return low, high
 
 
