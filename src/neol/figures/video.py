@@ -111,7 +111,7 @@ def render_frames(
     """Live one episode; yield every k-th moment and the last, the first one before any step, with a captioned frame."""
     with closing(_make(task)) as env:
         for moment in one_life(task, phenotype, life, seed, max_steps, every, env):
-            frame = env.render() if moment.step else _first_render(env, task)
+            frame = _render(env, task) if moment.step else _first_render(env, task)
             yield moment, _caption(frame, moment.step, moment.total)
 
 
@@ -123,20 +123,16 @@ def _make(task: Task) -> Any:
         # GLFW, MuJoCo's default, needs a screen; and once it has failed, MuJoCo aborts the process at the next try.
         os.environ.setdefault("MUJOCO_GL", "egl")
     try:
-        env = make(task, render_mode="rgb_array")
+        return make(task, render_mode="rgb_array")
     except NeolError as error:
         hint = f" (MUJOCO_GL={os.environ['MUJOCO_GL']})" if "mujoco" in str(error).lower() else ""
         raise NeolError(f"{error}{hint}") from error
-    if getattr(env, "render_mode", None) != "rgb_array":
-        env.close()
-        raise NeolError(f"'{task.name}' cannot be filmed: it was not made with render_mode = 'rgb_array'.")
-    return env
 
 
 def _first_render(env: Any, task: Task) -> np.ndarray:
     """The first frame. MuJoCo sets up OpenGL here, which fails where its libraries are not installed."""
     if ".mujoco" not in type(env.unwrapped).__module__:
-        return env.render()
+        return _render(env, task)
     backend = os.environ.get("MUJOCO_GL", "")
     try:
         if backend in ("egl", "osmesa"):  # Gymnasium's viewer prints a traceback of its own if this fails within it
@@ -148,6 +144,19 @@ def _first_render(env: Any, task: Task) -> np.ndarray:
             f"cannot render '{task.id}': no OpenGL through MUJOCO_GL={backend} ({str(error).rstrip('.')}); "
             "install Mesa's EGL (Debian, Ubuntu: apt install libegl1 libgl1 libgl1-mesa-dri) and set MUJOCO_GL=egl."
         ) from error
+
+
+def _render(env: Any, task: Task) -> np.ndarray:
+    """A frame uint8 (H, W, 3), or a NeolError: not every environment has pictures."""
+    try:
+        frame = env.render()
+    except Exception as e:  # whatever the environment's own code raises
+        why = "it has no pictures" if isinstance(e, NotImplementedError) else f"{type(e).__name__}: {e}"
+        raise NeolError(f"'{task.name}' cannot be filmed: {why}.") from e
+    if not (isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] == 3):
+        what = f"{frame.dtype} {frame.shape}" if isinstance(frame, np.ndarray) else type(frame).__name__
+        raise NeolError(f"'{task.name}' cannot be filmed: render() returned {what}, not uint8 (height, width, 3).")
+    return frame
 
 
 def _caption(frame: np.ndarray, step: int, total: float) -> np.ndarray:

@@ -58,7 +58,7 @@ class Training:
     def __init__(self, config: Config, folder: Path, maker: Maker | None = None) -> None:
         self.config, self.folder = config, folder
         self.task = find(maker or config.run.task, config.rollout.env_kwargs)
-        self.engine = open_engine(self.task, config.rollout, self.note)
+        self.engine = open_engine(self.task, config.rollout, self.note, config.run.seed)
         self.seen = no_moments(1, self.task.n_inputs)  # of all observations so far, where they are normalised
         self.outer = outer_loop(config, self.task)
         self.history: list[list[float]] = []
