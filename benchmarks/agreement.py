@@ -41,7 +41,7 @@ def compare(name: str, rule: str, generations: int) -> dict[str, Any]:
     limit = config.rollout.max_steps
     returns = []
     for engine in (EnvPoolEngine(trainer.task, limit), LocalGymnasium(trainer.task, limit)):
-        returns.append(engine.run(phenotypes, trainer.plastic, which).returns)
+        returns.append(engine.run(phenotypes, trainer.life, which).returns)
         engine.close()
     trainer.engine.close()
     difference = returns[0].mean(axis=1) - returns[1].mean(axis=1)

@@ -124,14 +124,14 @@ def measure_ray(name: str, pop_size: int, repeats: int) -> dict[str, Any]:
         trainer = Training(resolve(config), Path(folder))
         for _ in range(3):
             trainer.advance()
-        ph, plastic = trainer.compile(trainer.outer.ask()), trainer.plastic
+        ph, life = trainer.compile(trainer.outer.ask()), trainer.life
         rates: dict[str, list[float]] = {"processes": [], "ray": []}
         on = config.replace(executor="ray", ray_address=cluster.address).rollout
         engines = {"processes": trainer.engine, "ray": open_engine(trainer.task, on)}
         for repeat in range(repeats + 1):
             for where, engine in engines.items():
                 started = time.perf_counter()
-                result = engine.run(ph, plastic, Episodes(0, seeding.EPISODE, repeat, 1, True))
+                result = engine.run(ph, life, Episodes(0, seeding.EPISODE, repeat, 1, True))
                 if repeat:  # the first one starts things up
                     rates[where].append(result.env_steps / (time.perf_counter() - started))
         for engine in engines.values():

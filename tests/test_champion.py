@@ -16,10 +16,9 @@ from neol.config.schema import ACTIVATION_ID, AGGREGATION_ID, Config
 from neol.envs.tasks import TASKS
 from neol.neat.evolution import Neat
 from neol.neat.genome import Genomes, empty_genomes, take
-from neol.network.normalization import IDENTITY, Normalization
 from neol.network.phenotype import Phenotypes, compile_phenotypes
-from neol.network.plasticity import Plasticity, plasticity
 from neol.rollout.envpool_player import EnvPoolEngine
+from neol.rollout.life import Life, life_of
 from neol.rollout.shards import Episodes, RolloutResult
 from neol.training.champion import Champion, choose_champion, select
 from neol.training.configure import configure
@@ -35,13 +34,11 @@ class WatchedEngine(EnvPoolEngine):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.played: list[tuple[int, Episodes, Plasticity]] = []
+        self.played: list[tuple[int, Episodes, Life]] = []
 
-    def run(
-        self, phenotypes: Phenotypes, plastic: Plasticity, episodes: Episodes, normal: Normalization = IDENTITY
-    ) -> RolloutResult:
-        self.played.append((phenotypes.size, episodes, plastic))
-        return super().run(phenotypes, plastic, episodes, normal)
+    def run(self, phenotypes: Phenotypes, life: Life, episodes: Episodes) -> RolloutResult:
+        self.played.append((phenotypes.size, episodes, life))
+        return super().run(phenotypes, life, episodes)
 
 
 def poles(*policies: tuple[float, ...]) -> Genomes:
@@ -68,7 +65,7 @@ def choose(candidates: Genomes, config: Config) -> tuple[Champion, WatchedEngine
         config,
         candidates,
         lambda g: compile_phenotypes(g, task.n_inputs, task.n_outputs),
-        plasticity(config.plasticity),
+        life_of(task, config.plasticity),
     )
     engine.close()
     return champion, engine
@@ -178,13 +175,13 @@ def candidates_of(task: str, count: int) -> Genomes:
 @pytest.mark.parametrize("task", ["lunarlander", "hopper"])
 def test_the_choice_and_every_reported_number_can_be_computed_again(task: str) -> None:
     config = settings(task, max_steps=80, champion_trials=3, reward_scale=0.05)
-    genomes, t, lesson = candidates_of(task, 8), TASKS[task], plasticity(config.plasticity)
+    genomes, t, life = candidates_of(task, 8), TASKS[task], life_of(TASKS[task], config.plasticity)
     champion, watched = choose(genomes, config)
 
-    def returns(chosen: list[int], purpose: int, part: int, episodes: int, lesson: Plasticity = lesson) -> np.ndarray:
+    def returns(chosen: list[int], purpose: int, part: int, episodes: int, life: Life = life) -> np.ndarray:
         phenotypes = compile_phenotypes(take(genomes, chosen), t.n_inputs, t.n_outputs)
         which = Episodes(config.run.seed, purpose, part, episodes, common=True)
-        return EnvPoolEngine(t, 80, threads=1).run(phenotypes, lesson, which).returns
+        return EnvPoolEngine(t, 80, threads=1).run(phenotypes, life, which).returns
 
     first = returns(list(range(8)), seeding.SELECTION, 0, 3)
     best = sorted(range(8), key=lambda i: -first[i].mean())[:4]
@@ -201,7 +198,7 @@ def test_the_choice_and_every_reported_number_can_be_computed_again(task: str) -
     assert s["champion_return_std"] == pytest.approx(held_out.std(ddof=1), rel=1e-12)
     interval = stats.t.interval(0.95, 11, loc=held_out.mean(), scale=stats.sem(held_out))
     assert s["champion_return_ci95"] == pytest.approx(interval, rel=1e-12)
-    static = returns([chosen], seeding.HELD_OUT, 0, 12, lesson._replace(rule=0))[0]
+    static = returns([chosen], seeding.HELD_OUT, 0, 12, life._replace(plastic=life.plastic._replace(rule=0)))[0]
     assert s["champion_without_plasticity_return_mean"] == pytest.approx(static.mean(), rel=1e-12)
     assert static.mean() != held_out.mean()
 
@@ -261,7 +258,7 @@ def test_a_run_deploys_the_chosen_one_and_the_summary_says_both(tmp_path: Path) 
     which = Episodes(config.run.seed, seeding.HELD_OUT, 0, 10, common=True)
     deployed = neol.PlasticNetwork.from_json(run.champion_path)
     engine = EnvPoolEngine(task, config.rollout.max_steps, threads=1)
-    again = engine.run(deployed.network.phenotype, plasticity(deployed.settings), which)
+    again = engine.run(deployed.network.phenotype, life_of(task, deployed.settings), which)
     assert s.champion_return_mean == again.returns.mean()  # the file plays as the genome did
 
 

@@ -33,10 +33,9 @@ from neol.envs.tasks import TASKS, Task
 from neol.errors import NeolError
 from neol.neat.evolution import Neat
 from neol.network.actions import ARGMAX, BINARY, BOUNDED, FREE, Component
-from neol.network.normalization import IDENTITY
 from neol.network.phenotype import compile_phenotypes
-from neol.network.plasticity import plasticity
 from neol.rollout.gymnasium_player import GymnasiumPlayer
+from neol.rollout.life import life_of
 from neol.rollout.shards import Episodes, ShardedRollout
 from neol.training.configure import configure
 
@@ -301,7 +300,7 @@ def test_a_rollout_equals_a_plain_loop_over_gymnasium(name: str, rule: str) -> N
     outer = Neat(config.neat, task.n_inputs, task.n_outputs, 5)
     genomes = outer.ask()
     phenotypes = compile_phenotypes(genomes, task.n_inputs, task.n_outputs)
-    plan = ShardedRollout(task, phenotypes, plasticity(config.plasticity), Episodes(9, 2, 0, 2, False), IDENTITY)
+    plan = ShardedRollout(task, phenotypes, life_of(task, config.plasticity), Episodes(9, 2, 0, 2, False))
     played = GymnasiumPlayer(task, 40).play(plan.shard(0, plan.total))
     assert not played.failures
     for episode in range(plan.total):

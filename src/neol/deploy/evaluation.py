@@ -13,13 +13,15 @@ import numpy as np
 from neol import seeding
 from neol.config.schema import check_value
 from neol.deploy.plastic_network import PlasticNetwork
-from neol.envs.registry import Maker, choose_engine, find, make
+from neol.envs.registry import Maker, choose_engine, find
 from neol.envs.tasks import Task
 from neol.errors import NeolError
-from neol.network.plasticity import plasticity
 from neol.rollout.envpool_player import EnvPoolEngine
+from neol.rollout.faults import judge
+from neol.rollout.gymnasium_episode import one_life
 from neol.rollout.gymnasium_player import LocalGymnasium
-from neol.rollout.shards import Episodes, LocalEngine
+from neol.rollout.life import Life, life_of
+from neol.rollout.shards import Episodes, LocalEngine, headline
 from neol.stats import mean_interval
 
 
@@ -29,6 +31,7 @@ class Evaluation(NamedTuple):
     returns: np.ndarray  # f8 (E,)
     steps: np.ndarray  # i8 (E,)
     plasticity: bool
+    failed: int = 0  # more episodes, which the environment failed to play; they are left out
 
     @property
     def mean(self) -> float:
@@ -47,6 +50,7 @@ class Evaluation(NamedTuple):
         return {
             "plasticity": self.plasticity,
             "episodes": len(self.returns),
+            "failed_episodes": self.failed,
             "return_mean": self.mean,
             "return_std": self.std,
             "return_ci95": list(self.ci95),
@@ -70,7 +74,8 @@ def evaluate(
 ) -> Evaluation:
     """Play fresh episodes of a task (name, Gymnasium id, or a function that makes it; the network's own if not given).
 
-    `env_kwargs` are the environment's arguments, those that it was trained with if not given.
+    `env_kwargs` are the environment's arguments, those that it was trained with if not given. Episodes that the
+    environment cannot play (it raises, or returns NaN) are left out and counted; if it can play none: a NeolError.
     """
     given = {"episodes": episodes, "seed": seed, "threads": threads, "max_steps": max_steps, "engine": engine}
     for name, value in given.items():
@@ -86,14 +91,23 @@ def evaluate(
     player = EnvPoolEngine(found, limit, threads) if chosen == "envpool" else LocalGymnasium(found, limit)
     which = Episodes(seed, seeding.EVALUATE, 0, episodes, common=True)
     try:
-        result = player.run(net.network.phenotype, _plastic(net, plasticity), which, net.normal)
+        result = player.run(net.network.phenotype, _life(net, found, plasticity), which)
     finally:
         player.close()
-    return Evaluation(result.returns[0], result.steps[0], plasticity)
+    verdict = judge(result, common=True)
+    if verdict.left_out.all():
+        f = result.failures[0]
+        raise NeolError(
+            f"all {episodes} episodes of '{found.name}' failed, each {f.attempts} times; the first: {headline(f.text)}"
+        )
+    returns, steps = verdict.kept(result.returns)[0], verdict.kept(result.steps)[0]
+    return Evaluation(returns, steps, plasticity, len(result.failures))
 
 
-def _plastic(net: PlasticNetwork, on: bool) -> Any:
-    return plasticity(net.settings if on else dataclasses.replace(net.settings, rule="none"))
+def _life(net: PlasticNetwork, task: Task, plasticity: bool) -> Life:
+    """How a network lives in a task, learning or not."""
+    settings = net.settings if plasticity else dataclasses.replace(net.settings, rule="none")
+    return life_of(task, settings, net.normal)
 
 
 def fitting_task(
@@ -127,21 +141,9 @@ class Lifetime(NamedTuple):
 def lifetime(net: PlasticNetwork, seed: int = 0, max_steps: int = 0) -> Lifetime:
     """Let a network live one episode of its task, and keep its weights of every step."""
     task = fitting_task(net)
-    env = make(task)
-    try:
-        observation, _ = env.reset(seed=seed)
-        net.reset()
-        weights, rewards = [list(net.weights.values())], []
-        for _ in range(max_steps or task.max_steps):
-            observation, reward, terminated, truncated, _ = env.step(net.act(observation))
-            net.reward(float(reward))
-            weights.append(list(net.weights.values()))
-            rewards.append(float(reward))
-            if terminated or truncated:
-                break
-    finally:
-        env.close()
-    return Lifetime(np.array(weights, float), np.array(rewards), list(net.weights))
+    lived = one_life(task, net.network.phenotype, _life(net, task, True), seed, max_steps or task.max_steps)
+    weights, rewards = zip(*((moment.weights.copy(), moment.reward) for moment in lived), strict=True)
+    return Lifetime(np.array(weights), np.array(rewards[1:]), list(net.weights))
 
 
 def replay(
@@ -158,18 +160,15 @@ def replay(
     for name, value in (("seed", seed), ("max_steps", max_steps)):
         check_value(name, value)
     of = fitting_task(net, task)
-    player = _Player(net if plasticity else PlasticNetwork(net.network, dataclasses.replace(net.settings, rule="none")))
-    frames: Iterator[np.ndarray] = render_frames(of, player, seed, max_steps or of.max_steps, of.film_every)
-    return write_video(frames, path, of.film_fps), player.total
+    lived = render_frames(
+        of, net.network.phenotype, _life(net, of, plasticity), seed, max_steps or of.max_steps, of.film_every
+    )
+    total = 0.0
 
+    def frames() -> Iterator[np.ndarray]:
+        nonlocal total
+        for moment, frame in lived:
+            total = moment.total
+            yield frame
 
-class _Player:
-    """A PlasticNetwork that keeps count of its reward."""
-
-    def __init__(self, net: PlasticNetwork) -> None:
-        self.net, self.total = net, 0.0
-        self.reset, self.act = net.reset, net.act
-
-    def reward(self, r: float) -> None:
-        self.total += r
-        self.net.reward(r)
+    return write_video(frames(), path, of.film_fps), total

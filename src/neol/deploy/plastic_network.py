@@ -120,7 +120,7 @@ class PlasticNetwork:
         """Stable-Baselines3's signature: (actions, state).
 
         One observation (I,) runs this network itself, so that `reward` teaches it. A batch (n, I) runs n copies held
-        in `state`; they get no reward, so they do not learn. `episode_start` begins their lives anew.
+        in `state`; they get no reward, so they do not learn. `episode_start` starts their lives again.
         """
         observed, single = self._interface.rows(observation, self.network.inputs)
         if single:

@@ -18,8 +18,7 @@ import numpy as np
 from neol import seeding
 from neol.jit import kernel
 from neol.network.phenotype import Phenotypes
-from neol.network.plasticity import Plasticity
-from neol.rollout.shards import CHUNK, Episodes
+from neol.rollout.shards import CHUNK
 from neol.theory.on_tasks import Record, Say, Stage, TaskSetting, curves, inner_curves, observed, open_stage, play_task
 from neol.theory.regret import KINDS, slope, tolerance
 from neol.training.run_folder import versions
@@ -65,9 +64,7 @@ def deploy(stage: Stage, t: int, weights: np.ndarray, eta: float) -> np.ndarray:
     for first in range(0, len(weights), most):
         part = weights[first : first + most]
         ph = replicate(stage.phenotypes, len(part))._replace(weight=part.ravel())
-        plastic: Plasticity = stage.plastic._replace(rate=eta)
-        result = stage.engine.run(ph, plastic, Episodes(stage.setting.seed, seeding.ROUND, t, 1, common=True))
-        out.append(stage.losses(result.returns[:, 0], t).reshape(len(part), m))
+        out.append(stage.losses(stage.play(t, ph, eta).returns[:, 0], t).reshape(len(part), m))
     return np.concatenate(out)
 
 

@@ -101,6 +101,8 @@ def resolve(config: Config, task: str | Maker | None = None, loop: LoopMaker | N
 
 def _settled(config: Config, task: Task, loop: LoopMaker | None) -> Resolved:
     engine, why = choose_engine(task, config.rollout.engine)
+    if engine == "gymnasium":  # as asked for, or as a run's folder has it: why not EnvPool?
+        why = choose_engine(task, "auto")[1]
     return Resolved(
         config.replace(max_steps=config.rollout.max_steps or task.max_steps, engine=engine), task, engine, why, loop
     )

@@ -16,11 +16,13 @@ from neol.envs.registry import Maker
 from neol.errors import NeolError
 from neol.jit import announce_compilation
 from neol.neat.genome import Genomes, concatenate, take
-from neol.network.normalization import IDENTITY, Moments, Normalization, from_moments, merged, no_moments
+from neol.network.normalization import IDENTITY, Moments, from_moments, merged, no_moments
 from neol.network.phenotype import Phenotypes, compile_phenotypes, gene_weights
-from neol.network.plasticity import plasticity
 from neol.outer.base import LoopMaker, Outcome, Problem
 from neol.outer.registry import loop_name, make_loop
+from neol.rollout.determinism import repeats
+from neol.rollout.faults import Verdict, run_redrawn
+from neol.rollout.life import Life, life_of
 from neol.rollout.open_engine import open_engine
 from neol.rollout.shards import Episodes, RolloutResult, headline
 from neol.system import uninterrupted
@@ -43,9 +45,8 @@ class Training:
     def __init__(self, resolved: Resolved, folder: Path, observer: Observer | None = None) -> None:
         self.resolved, self.config, self.folder = resolved, resolved.config, folder
         self.task, self.observer = resolved.task, observer or Observer()
-        self.plastic = plasticity(self.config.plasticity)
         self.outer = make_loop(problem_of(resolved), resolved.loop)
-        self.engine = open_engine(self.task, self.config.rollout, self.note)
+        self.engine = open_engine(self.task, self.config.rollout, self.note, self.config.run.seed)
         self.seen = no_moments(1, self.task.n_inputs)  # of all observations so far, where they are normalised
         self.history = History()
         self.archive: list[Genomes] = []  # the best genome of each of the last generations, as it was evaluated
@@ -67,18 +68,19 @@ class Training:
         genomes = self.outer.ask()
         phenotypes = self.compile(genomes)
         before = time.monotonic()
-        result = self.rollout(phenotypes)
+        result, verdict = self.rollout(phenotypes)
         rollout_seconds = time.monotonic() - before
+        returns, steps = verdict.kept(result.returns), verdict.kept(result.steps)  # (P, n), n <= N
         # J = mean over N episodes of (return + offset * steps)
-        fitness = (result.returns + self.config.rollout.fitness_offset * result.steps).mean(axis=1)
+        fitness = (returns + self.config.rollout.fitness_offset * steps).mean(axis=1)
         with uninterrupted():
             if result.failures:
-                fitness = self._blame(fitness, result)
+                fitness = self._blame(fitness, result, verdict)
             self.seen = merged(self.seen, result.moments)
             lamarckian = self.config.plasticity.inheritance == "lamarckian"
             adapted = gene_weights(genomes, phenotypes, result.weight) if lamarckian else None
-            outcome = Outcome(fitness, result.returns, result.steps, adapted)
-            row = self._row(genomes, phenotypes, fitness, result)
+            outcome = Outcome(fitness, returns, steps, adapted)
+            row = self._row(genomes, phenotypes, fitness, result, verdict)
             keep = self.config.run.champion_candidates
             self.archive = [*self.archive, take(genomes, [fittest(fitness)])][-keep:]
             self.finalists = self.outer.candidates(outcome, keep)
@@ -88,16 +90,35 @@ class Training:
         rate = self.history.timing[-1].steps_per_second
         return Generation(row.columns(), rate, self.fraction_done(), False, genomes, fitness, result)
 
-    def rollout(self, phenotypes: Phenotypes) -> RolloutResult:
-        """This generation's episodes."""
+    def rollout(self, phenotypes: Phenotypes) -> tuple[RolloutResult, Verdict]:
+        """This generation's episodes; while the environment fails in all of them, others in their place."""
         run, r = self.config.run, self.config.rollout
         episodes = Episodes(run.seed, seeding.EPISODE, self.outer.generation, r.episodes, r.common_random_numbers)
-        return self.engine.run(phenotypes, self.plastic, episodes, self.normal)
+        result, verdict = run_redrawn(self.engine, phenotypes, self.life, episodes, self._note_redraw)
+        if verdict.left_out.all() or verdict.failed.all():
+            self._note_failures(result, verdict)
+            f = result.failures[0]
+            raise NeolError(
+                f"every genome of generation {self.outer.generation} failed ({f.kind}: {headline(f.text)}); "
+                f"the tracebacks are in '{self.folder / run_folder.EVENTS}'."
+            )
+        return result, verdict
+
+    def _note_redraw(self, discarded: RolloutResult) -> None:
+        f = discarded.failures[0]
+        self.note({"event": "episodes redrawn", "kind": f.kind, "attempts": f.attempts, "traceback": f.text})
+
+    def check_repeats(self) -> None:
+        """Say so where an environment's episodes are not a function of their seed (Gymnasium; EnvPool's are)."""
+        said = repeats(self.task, self.engine) if self.config.rollout.engine == "gymnasium" else None
+        if said is not None:
+            self.note({"event": "not reproducible", "reason": said})
 
     @property
-    def normal(self) -> Normalization:
-        """How this generation's observations are scaled."""
-        return from_moments(self.seen) if self.config.rollout.normalize_observations else IDENTITY
+    def life(self) -> Life:
+        """How this generation lives: its observations are scaled by the statistics of those before."""
+        normal = from_moments(self.seen) if self.config.rollout.normalize_observations else IDENTITY
+        return life_of(self.task, self.config.plasticity, normal)
 
     def note(self, event: Mapping[str, Any]) -> None:
         """A fault: a line in events.jsonl, and the observers are told."""
@@ -106,24 +127,29 @@ class Training:
         record_event(self.folder, self.outer.generation, said)
         self.observer.event(said)
 
-    def _blame(self, fitness: np.ndarray, result: RolloutResult) -> np.ndarray:
-        """Genomes with an episode that went on failing get the worst fitness of the others f8 (P,)."""
-        n = result.returns.shape[1]
+    def _note_failures(self, result: RolloutResult, verdict: Verdict) -> None:
+        """One line for an episode that the environment failed for all, one for every genome's own failure."""
+        n, told = result.returns.shape[1], set()
         for f in result.failures:
-            where = {"genome": f.episode // n, "episode": f.episode % n, "attempts": f.attempts}
-            self.note({"event": "episode failed", "kind": f.kind, **where, "traceback": f.text})
-        if result.failed.all():
-            f = result.failures[0]
-            raise NeolError(
-                f"every genome of generation {self.outer.generation} failed ({f.kind}: {headline(f.text)}); "
-                f"the tracebacks are in '{self.folder / run_folder.EVENTS}'."
-            )
-        return np.where(result.failed, fitness[~result.failed].min(), fitness)
+            genome, episode = f.episode // n, f.episode % n
+            if verdict.left_out[episode] and episode in told:
+                continue
+            told.add(episode)
+            event = "episode left out" if verdict.left_out[episode] else "episode failed"
+            where = {"genome": genome, "episode": episode, "attempts": f.attempts}
+            self.note({"event": event, "kind": f.kind, **where, "traceback": f.text})
 
-    def _row(self, g: Genomes, ph: Phenotypes, fitness: np.ndarray, result: RolloutResult) -> HistoryRow:
+    def _blame(self, fitness: np.ndarray, result: RolloutResult, verdict: Verdict) -> np.ndarray:
+        """Genomes with an episode that went on failing, where others lived, get the worst of their fitness f8 (P,)."""
+        self._note_failures(result, verdict)
+        return np.where(verdict.failed, fitness[~verdict.failed].min(), fitness)
+
+    def _row(
+        self, g: Genomes, ph: Phenotypes, fitness: np.ndarray, result: RolloutResult, verdict: Verdict
+    ) -> HistoryRow:
         best = fittest(fitness)
-        returns = result.returns.mean(axis=1)
-        returns = np.where(result.failed, returns[~result.failed].min(), returns)
+        returns = verdict.kept(result.returns).mean(axis=1)
+        returns = np.where(verdict.failed, returns[~verdict.failed].min(), returns)
         more = {
             **self.outer.metrics(),
             "best_nodes": int(np.diff(ph.node_start)[best]),  # those that an output depends on
@@ -136,7 +162,7 @@ class Training:
         return HistoryRow(
             self.outer.generation, self.history.env_steps + result.env_steps, float(fitness[best]),
             float(fitness.mean()), float(np.median(fitness)), float(returns.max()), float(returns.mean()),
-            float(result.steps.mean()), more,
+            float(verdict.kept(result.steps).mean()), more,
         )  # fmt: skip
 
     def candidates(self) -> Genomes:
@@ -174,13 +200,13 @@ class Training:
         """The last generation's best as champion.json: not yet chosen on fresh episodes, and the file says so."""
         best = take(self.finalists, [0])
         said = f"the best of generation {self.outer.generation - 1} by fitness, not yet chosen on fresh episodes"
-        document = champion.document(self.compile(best), best, self.task, self.config, self.normal, status=said)
+        document = champion.document(self.compile(best), best, self.task, self.config, self.life.normal, status=said)
         run_folder.write_atomic(self.folder / run_folder.CHAMPION, document)
 
     def finish(self, status: str) -> NeolSummary:
         started, cpu = time.monotonic(), time.process_time()
         chosen = champion.choose_champion(
-            self.engine, self.task, self.config, self.candidates(), self.compile, self.plastic, self.normal
+            self.engine, self.task, self.config, self.candidates(), self.compile, self.life
         )
         run_folder.write_atomic(self.folder / run_folder.CHAMPION, chosen.json)
         timing, r = self.history.timing, self.config.rollout
@@ -266,4 +292,6 @@ def train(
     with announce_compilation(lambda text: observer.event(Event(NOTE, text))):
         session = Training(resolved, folder, observer)
         run_folder.write_atomic(folder / run_folder.CONFIG, final.to_toml())  # a resume may have changed the budget
+        if not resumed:
+            session.check_repeats()
         return run_to_end(session, resumed, observer)

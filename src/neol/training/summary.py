@@ -29,7 +29,8 @@ class Measured:
     def of(returns: np.ndarray) -> Measured:
         """Of returns f8 (episodes,)."""
         low, high = mean_interval(returns)
-        return Measured(mean=float(returns.mean()), ci95=(low, high), std=float(returns.std(ddof=1)))
+        std = float(returns.std(ddof=1)) if len(returns) > 1 else 0.0
+        return Measured(mean=float(returns.mean()), ci95=(low, high), std=std)
 
 
 @dataclass(frozen=True, kw_only=True)
