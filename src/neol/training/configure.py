@@ -9,7 +9,7 @@ from neol.config.schema import Config, check_value, parse_toml
 from neol.envs.registry import Maker, choose_engine, find
 from neol.errors import NeolError, nearest
 
-# METHOD.md's "authors' NEAT settings, as facts". Weight mutation differs between NEAT and the plastic arms.
+# The authors' NEAT settings (docs/method.md, Presets). Weight mutation differs between NEAT and the plastic arms.
 _AUTHORS_NEAT: dict[str, Any] = {
     "episodes": 1, "common_random_numbers": False, "fitness_offset": 0.0, "generations": 500,
     "activation_default": "clamped", "activation_options": ("clamped",), "activation_mutate_rate": 0.0,
