@@ -62,6 +62,31 @@ def test_every_relative_link_leads_to_a_file(page: str) -> None:
     assert not [t for t in targets if not (ROOT / t).is_file()]
 
 
+@every_page
+def test_no_text_is_taken_for_an_html_tag(page: str) -> None:
+    seen: list[str] = []
+    docs_site.outside_code(TEXTS[page], lambda text: seen.append(text) or text)  # type: ignore[func-returns-value]
+    tags = re.findall(r"<(?!!--)/?[a-z][^>\n]*>", seen[0])
+    assert not [t for t in tags if t not in ('<div class="wide" markdown>', "</div>")]
+
+
+def test_pages_of_the_repository_become_pages_of_the_site() -> None:
+    assert docs_site.place("docs/theory.md") == "theory.md"
+    assert docs_site.place("README.md") == "index.md"
+    assert docs_site.place("results/studies/defaults/report/index.html") == "reports/defaults/index.html"
+    assert docs_site.place("examples/study.py") == "files/examples/study.py.txt"
+    assert {"examples/custom_env.py", "results/studies/defaults/report/index.html"} <= set(docs_site.linked_files())
+
+
+def test_a_page_that_loads_from_another_host_is_found(tmp_path: Path) -> None:
+    own = '<a href="https://else.example">a link is no load</a><img src="here.png"><script src="a.js"></script>'
+    (tmp_path / "own.html").write_text(own, encoding="utf-8")
+    assert docs_site.foreign(tmp_path) == []
+    (tmp_path / "page.html").write_text('<link rel="x" href="//fonts.example/f.css">', encoding="utf-8")
+    (tmp_path / "style.css").write_text("@import 'https://else.example/s.css';", encoding="utf-8")
+    assert [found.partition(":")[0] for found in docs_site.foreign(tmp_path)] == ["page.html", "style.css"]
+
+
 def commands() -> list[str]:
     """Every line of a shell block that starts with `neol`."""
     lines = [line for page in PAGES for block in blocks(page, "sh") for line in block.splitlines()]

@@ -25,6 +25,7 @@ PAGES = {
 }
 SHOWN = {".html", ".png", ".svg", ".gif", ".json", ".csv", ".sqlite"}  # the rest is shown as text
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s]+)\)")
+LIST = re.compile(r"^((?!\d+\. |[-#\s]).+)\n(- |\d+\. )", re.MULTILINE)  # a list right below a line of text
 REPORT = re.compile(r"results/studies/([^/]+)/report/(.+)")
 
 
@@ -82,7 +83,10 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Turn links between files of the repository into links between places of the site."""
+    """Turn links between files of the repository into links between places of the site.
+
+    A list right below a line of text gets the blank line that Python-Markdown wants and GitHub does not.
+    """
     source = sources()[page.file.src_uri]
     home = PurePosixPath(page.file.src_uri).parent
 
@@ -94,7 +98,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         path = os.path.relpath(place(repository_path(source, target)), home)
         return f"{found[1]}({path}{'#' + anchor if anchor else ''})"
 
-    return outside_code(markdown, lambda prose: LINK.sub(moved, prose))
+    return outside_code(markdown, lambda prose: LIST.sub(r"\1\n\n\2", LINK.sub(moved, prose)))
 
 
 def outside_code(markdown: str, change: Callable[[str], str]) -> str:
