@@ -6,6 +6,7 @@ import ast
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -88,6 +89,16 @@ def test_the_architecture_page_shows_the_house_as_it_stands() -> None:
     assert house.PAGE.read_text(encoding="utf-8") == house.written(house.PAGE.read_text(encoding="utf-8")), (
         "run: python tools/house.py"
     )
+    assert house.PICTURE.read_text(encoding="utf-8") == house.picture(), "run: python tools/house.py"
+
+
+def test_the_picture_of_the_house_has_every_module_and_every_import_between_packages() -> None:
+    root = ElementTree.fromstring(house.PICTURE.read_text(encoding="utf-8"))
+    shown = {word for text in root.iterfind(".//{*}text[@class='modules']") for word in (text.text or "").split()}
+    assert shown == {m.rpartition(".")[2] for m in TREES if m.rpartition(".")[2] not in house.ENTRY}
+    uses = house.uses(TREES)
+    assert "neat" in uses["training"]
+    assert len(root.findall(".//{*}circle")) == sum(map(len, uses.values()))
 
 
 @every_module

@@ -307,7 +307,7 @@ def test_a_default_that_mutation_could_not_choose_is_refused(gene, other):
 # -- presets
 
 FACTS = {
-    # METHOD.md: "activation clamped to [-1, 1], sum, full initial connection, no hidden nodes"
+    # docs/method.md, Presets: clamped activation, sum, all inputs connected, no hidden nodes at first
     "activation_default": "clamped", "activation_options": ("clamped",), "activation_mutate_rate": 0.0,
     "aggregation_default": "sum", "aggregation_options": ("sum",), "aggregation_mutate_rate": 0.0,
     "initial_connection": "full_direct", "num_hidden": 0,

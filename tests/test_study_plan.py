@@ -159,7 +159,7 @@ def test_the_projects_own_studies_are_valid(path: Path) -> None:
 
 
 def test_the_papers_tables_are_set_as_the_paper_says() -> None:
-    """Table 1 (best configurations), Table 2 (10 million steps) and METHOD.md's rates of weight mutation."""
+    """Table 1 (best configurations), Table 2 (10 million steps) and docs/method.md's rates of weight mutation."""
     four = {(c.task, c.arm): c.config for c in cells(read_plan(CONFIGS / "paper" / "table4.toml")) if c.seed == 0}
     assert {c.run.generations for c in four.values()} == {500}
     plastic = {k: c for k, c in four.items() if k[1] in ("hebb", "oja", "bcm")}

@@ -18,7 +18,7 @@ from neol.training.run_folder import MAY_CHANGE, is_free
 if TYPE_CHECKING:  # it loads the kernels, and `neol --help` needs this module
     from neol.outer.base import LoopMaker
 
-# METHOD.md's "authors' NEAT settings, as facts". Weight mutation differs between NEAT and the plastic arms.
+# The authors' NEAT settings (docs/method.md, Presets). Weight mutation differs between NEAT and the plastic arms.
 _AUTHORS_NEAT: dict[str, Any] = {
     "episodes": 1, "common_random_numbers": False, "fitness_offset": 0.0, "generations": 500,
     "activation_default": "clamped", "activation_options": ("clamped",), "activation_mutate_rate": 0.0,
