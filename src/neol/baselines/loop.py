@@ -21,9 +21,9 @@ from neol.baselines import settings as baseline_settings
 from neol.baselines.policy import Policy, from_arrays, play, save_policy
 from neol.baselines.sbx import PACKAGES, Learner, require_packages
 from neol.baselines.settings import BaselineConfig, baseline_config, find_task
-from neol.deploy.evaluation import mean_interval
 from neol.envs.registry import choose_engine
 from neol.errors import NeolError
+from neol.stats import mean_interval
 from neol.system import uninterrupted
 from neol.training import run_folder
 from neol.training.champion import select

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from neol.network.plasticity import plasticity
 from neol.rollout.envpool_player import EnvPoolEngine
 from neol.rollout.gymnasium_player import LocalGymnasium
 from neol.rollout.shards import Episodes, LocalEngine
+from neol.stats import mean_interval
 
 
 class Evaluation(NamedTuple):
@@ -55,17 +55,6 @@ class Evaluation(NamedTuple):
             "return_max": float(self.returns.max()),
             "steps_mean": float(self.steps.mean()),
         }
-
-
-def mean_interval(values: np.ndarray) -> tuple[float, float]:
-    """Student's 95 % interval of the mean."""
-    from scipy.special import stdtrit
-
-    n, mean = len(values), float(values.mean())
-    if n < 2:
-        return mean, mean
-    half = float(stdtrit(n - 1, 0.975)) * float(values.std(ddof=1)) / math.sqrt(n)
-    return mean - half, mean + half
 
 
 def evaluate(

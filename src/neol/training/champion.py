@@ -16,7 +16,6 @@ import numpy as np
 from neol import seeding
 from neol.config.schema import Config
 from neol.deploy import network_json, task_interface
-from neol.deploy.evaluation import mean_interval
 from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.neat.genome import Genomes, take
@@ -25,6 +24,7 @@ from neol.network.phenotype import Phenotypes
 from neol.network.plasticity import NONE, Plasticity
 from neol.rollout.dispatcher import Engine
 from neol.rollout.shards import Episodes, RolloutResult, headline
+from neol.stats import mean_interval
 
 # The rounds: how many times `champion_trials` each candidate plays, and how many go on. Those that tie with the last of
 # them go on too, MOST in all; the third round is for those that still tie (cartpole: perfect but once in a hundred).
