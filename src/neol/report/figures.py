@@ -113,10 +113,19 @@ def draw_means(path: Path, samples: Sequence[tuple[Look, np.ndarray, np.ndarray]
             axes.plot([values.mean()], [y], "o", ms=6, color=look.colour)
             if len(other):
                 axes.plot([other.mean()], [y], "o", ms=6, mfc="none", mec=look.colour, mew=1.2)
-        axes.set_yticks(range(len(samples)), [look.label for look, _, _ in samples][::-1])
-        _dress(axes, "x")
-        axes.set_xlabel(xlabel, size=FONT)
-        axes.set_ylim(-0.6, len(samples) - 0.4)
+        _name_rows(axes, [look.label for look, _, _ in samples], xlabel)
+
+
+def _name_rows(axes: Any, labels: Sequence[str], xlabel: str) -> None:
+    """Labels from top to bottom. Scores that are all but equal stay so: the axis spans a hundredth of them at least."""
+    low, high = axes.get_xlim()
+    short = max(0.0, 0.01 * max(abs(low), abs(high)) - (high - low)) / 2.0
+    axes.set_xlim(low - short, high + short)
+    axes.ticklabel_format(axis="x", useOffset=False)
+    axes.set_yticks(range(len(labels)), labels[::-1])
+    _dress(axes, "x")
+    axes.set_xlabel(xlabel, size=FONT)
+    axes.set_ylim(-0.6, len(labels) - 0.4)
 
 
 def draw_boxes(path: Path, samples: Sequence[tuple[Look, np.ndarray]], xlabel: str, mark: Mapping[str, float]) -> None:
@@ -137,10 +146,9 @@ def draw_boxes(path: Path, samples: Sequence[tuple[Look, np.ndarray]], xlabel: s
             axes.scatter(values, y + spread, s=9, facecolors=face, edgecolors=look.colour, linewidths=0.7, zorder=3)
             if look.label in mark:
                 axes.scatter([mark[look.label]], [y], marker="D", s=22, facecolors="none", edgecolors=MUTED, zorder=4)
-        axes.set_yticks(range(len(samples)), [look.label for look, _ in samples][::-1])
-        _dress(axes, "x")
-        axes.set_xlabel(xlabel + ("; diamond: the paper's mean" if mark else ""), size=FONT)
-        axes.set_ylim(-0.6, len(samples) - 0.4)
+        _name_rows(
+            axes, [look.label for look, _ in samples], xlabel + ("; diamond: the paper's mean" if mark else "")
+        )  # fmt: skip
 
 
 def draw_heatmap(
@@ -178,7 +186,7 @@ def draw_lifetime(path: Path, life: Lifetime, names: Mapping[int, str]) -> None:
             source, goal = (names.get(k, str(k)) for k in life.connections[e])
             look = {"color": PALETTE[rank % len(PALETTE)], "lw": 1.3} if named else {"color": EDGE, "lw": 0.6}
             label = f"{source} → {goal}" if named else None
-            axes.plot(moved[:, e], label=label, ls="-" if rank < len(PALETTE) else "--", **look)
+            axes.plot(moved[:, e], label=label, ls="--" if named and rank >= len(PALETTE) else "-", **look)
         _dress(axes)
         axes.set_xlim(0, max(len(life.rewards), 1))
         axes.set_xlabel("step of the episode", size=FONT)

@@ -60,7 +60,7 @@ def table_html(table: Table) -> str:
     rows = "".join("<tr>" + "".join(map(_cell, row, table.columns)) + "</tr>" for row in table.rows)
     kept = table.columns.index("arm") + 1 if "arm" in table.columns else 1  # stays in sight when the table scrolls
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.caption, quote=True)}">'
+        f'<div class="scroll stack" tabindex="0" role="region" aria-label="{escape(table.caption, quote=True)}">'
         f'<table id="table-{escape(table.name)}" class="keep{kept}"><caption>{escape(table.caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
@@ -97,7 +97,8 @@ def markdown_html(text: str) -> str:
             parts = ["".join(f"<{tag}>{escape(c)}</{tag}>" for c in r) for r, tag in zip(rows, _tags(), strict=False)]
             table = "".join(f"<tr>{p}</tr>" for p in parts)
             out.append(
-                f'<div class="scroll" tabindex="0" role="region" aria-label="table"><table>{table}</table></div>'
+                f'<div class="scroll" tabindex="0" role="region" aria-label="table"><table class="keep1">{table}</table>'
+                "</div>"
             )
         elif lines[0].startswith("- "):
             out.append("<ul>" + "".join(f"<li>{escape(line[2:])}</li>" for line in lines) + "</ul>")
@@ -190,17 +191,17 @@ padding:8px 0;border-top:1px solid var(--rule)}
 .chip{font-weight:650}.yes{color:var(--yes)}.no{color:var(--no)}.alike{color:var(--link)}.open{color:var(--maybe)}
 @media (max-width:800px){.verdicts li{grid-template-columns:minmax(0,1fr)}}
 @media (max-width:640px){
-.scroll{overflow-x:visible;border:0}
-.scroll table,.scroll caption,.scroll tbody,.scroll tr,.scroll td{display:block;width:auto}
-.scroll caption{position:static;padding:0 0 6px}
-.scroll thead tr{display:flex;overflow-x:auto;border:1px solid var(--rule);border-radius:6px}
-.scroll th{border:0}
-.scroll tbody tr{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));border:1px solid var(--rule);
+.stack{overflow-x:visible;border:0}
+.stack table,.stack caption,.stack thead,.stack tbody,.stack tr,.stack td{display:block;width:auto}
+.stack caption{position:static;padding:0 0 6px}
+.stack thead tr{display:flex;overflow-x:auto;border:1px solid var(--rule);border-radius:6px}
+.stack th{border:0}
+.stack tbody tr{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));border:1px solid var(--rule);
 border-radius:6px;margin:8px 0;padding:6px 10px}
-.scroll td,.scroll td.n{border:0;padding:3px 6px 3px 0;text-align:left;white-space:normal;overflow-wrap:anywhere;
+.stack td,.stack td.n{border:0;padding:3px 6px 3px 0;text-align:left;white-space:normal;overflow-wrap:anywhere;
 position:static!important;box-shadow:none!important}
-.scroll .keep2 td:nth-child(-n+2),.scroll .keep1 td:nth-child(1){font-weight:600}
-.scroll td::before{font-weight:400;content:attr(data-column);display:block;font-size:.78rem;color:var(--muted)}
+.stack .keep2 td:nth-child(-n+2),.stack .keep1 td:nth-child(1){font-weight:600}
+.stack td::before{font-weight:400;content:attr(data-column);display:block;font-size:.78rem;color:var(--muted)}
 }
 .muted{color:var(--muted)}
 footer{margin-top:40px;color:var(--muted);font-size:.86rem}
