@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from neol import seeding
-from neol.deploy.evaluation import mean_interval
 from neol.neat.genome import take
 from neol.rollout.envpool_player import EnvPoolEngine
 from neol.rollout.gymnasium_player import LocalGymnasium
 from neol.rollout.shards import Episodes
+from neol.stats import mean_interval
 from neol.training.configure import configure, resolve
 from neol.training.loop import Training
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from neol.errors import NeolError
-from neol.figures.style import FONT, GREEN, MUTED, NEGATIVE, POSITIVE, SUFFIXES, AnyPath, save, style
+from neol.figures.style import EDGE, FONT, GREEN, GRID, MUTED, NEGATIVE, POSITIVE, SUFFIXES, AnyPath, save, style
 from neol.files import check_suffix, replacing
 
 LINES: dict[str, tuple[str, Any, float]] = {  # colour, dashes, width
@@ -40,9 +40,9 @@ def draw_curve(history: Mapping[str, np.ndarray], path: AnyPath, title: str = ""
         lower.step(steps, species, where="post", color=MUTED, lw=1.3, marker=dot, clip_on=not dot)
         for axes, label in ((upper, "fitness"), (lower, "species")):
             axes.spines[["top", "right"]].set_visible(False)
-            axes.spines[["left", "bottom"]].set_color("#999999")
-            axes.tick_params(color="#999999", labelcolor=MUTED, labelsize=FONT - 1)
-            axes.grid(axis="y", color="#E6E6E6", lw=0.6)
+            axes.spines[["left", "bottom"]].set_color(EDGE)
+            axes.tick_params(color=EDGE, labelcolor=MUTED, labelsize=FONT - 1)
+            axes.grid(axis="y", color=GRID, lw=0.6)
             axes.set(ylabel=label, axisbelow=True)
         lower.set(xlim=(0, max(steps.max(), 1)), ylim=(0, max(species.max() * 1.15, 1.0)))
         lower.yaxis.set_major_locator(MaxNLocator(3, integer=True))
