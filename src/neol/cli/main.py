@@ -146,7 +146,9 @@ _COMMANDS = {
         "train PPO or SAC on the same task", "ppo cartpole --max-env-steps 100000 --out runs/ppo", baseline_options,
         baseline_command,
     ),
-    "regret": _Command("measure regret beside its bound", "synthetic --out runs/regret", regret_options, regret_command),
+    "regret": _Command(
+        "measure regret beside its bound", "synthetic --out runs/regret", regret_options, regret_command
+    ),
     "tasks": _Command("list the tasks", "", _tasks_options, _tasks),
 }  # fmt: skip
 
