@@ -5,6 +5,7 @@
 _OTHER_NAMES: dict[tuple[str, ...], str] = {
     ("lr",): "learning_rate alpha eta plasticity_rate learn_rate",
     ("learning_rate",): "lr",  # of a baseline
+    ("jobs",): "workers",  # of a study
     ("rule",): "plasticity plasticity_rule learning_rule update_rule",
     ("pop_size",): "population popsize population_size pop n_pop num_genomes genomes individuals",
     ("generations",): "epochs n_epochs iterations iters n_generations gens ngen max_generations num_generations",

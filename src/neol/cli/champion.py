@@ -93,39 +93,31 @@ def draw_command(args: argparse.Namespace) -> int:
     if len(args.run) > 1 and (args.out or args.curve):
         option = "--out" if args.out else "--curve"
         raise NeolError(f"{option} is for one RUN, not {len(args.run)}; several are drawn beside their own files.")
-    for path in args.run:
-        network_of(path)  # a mistake in the last is told before the first is drawn
-    for path in args.run:
+    networks = [network_of(path) for path in args.run]  # a mistake in the last is told before the first is drawn
+    for path, net in zip(args.run, networks, strict=True):
         if path.is_dir():
             run = neol.load(path)
-            made = drawings(run, args.out or run.path / "network.svg", args.curve or run.path / "curve.svg")
+            made = drawings(run, args.out or run.path / "network.svg", args.curve or run.path / "curve.svg", net)
         else:
-            made = {"network": _draw_file(path, args.out or path.with_suffix(".svg"))}
+            made = {"network": _drawing(net, args.out or path.with_suffix(".svg"))}
         print("\n".join(str(p) for p in made.values()))
     return 0
 
 
-def drawings(run: Any, network: Path, curve: Path) -> dict[str, Path]:
-    """Network and learning curve of a run."""
+def drawings(run: Any, network: Path, curve: Path, net: Any = None) -> dict[str, Path]:
+    """Network and learning curve of a run; `net`: its champion, where that is read already."""
     from neol.figures.curve import draw_curve
+
+    task, name = run.config.run.task, run.path.name
+    drawing = _drawing(net or run.champion, network, f"{task}: champion of {name}")
+    return {"network drawing": drawing, "curve": draw_curve(run.history, curve, f"{task}: {name}")}
+
+
+def _drawing(net: Any, out: Path, title: str = "") -> Path:
     from neol.figures.network import draw_network
 
-    net = run.champion
     names = net.interface
-    title = f"{run.config.run.task}: champion of {run.path.name}"
-    drawing = draw_network(net.to_json(), network, names.get("inputs", ()), names.get("outputs", ()), title)
-    return {
-        "network drawing": drawing,
-        "curve": draw_curve(run.history, curve, f"{run.config.run.task}: {run.path.name}"),
-    }
-
-
-def _draw_file(path: Path, out: Path) -> Path:
-    from neol.figures.network import draw_network
-
-    net = network_of(path)
-    names = net.interface
-    return draw_network(net.to_json(), out, names.get("inputs", ()), names.get("outputs", ()))
+    return draw_network(net.to_json(), out, names.get("inputs", ()), names.get("outputs", ()), title)
 
 
 def export_command(args: argparse.Namespace) -> int:
