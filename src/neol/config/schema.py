@@ -16,10 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from neol.config.checks import check_range, check_weight_mutation, convert
-from neol.errors import NeolError, nearest
+from neol.errors import NeolError, closest, nearest
 
 # Names only; activations.py and plasticity.py hold the definitions, in this order (tests check it).
 ACTIVATIONS = (
@@ -34,6 +35,7 @@ INITIAL_CONNECTIONS = (
     "partial_direct", "partial_nodirect",
 )  # fmt: skip
 INIT_TYPES = ("gaussian", "uniform")
+ARGUMENTS = ("out", "resume", "config", "preset", "neat_config", "progress")  # of neol.train, beside the settings
 
 
 def _choice(*names: str) -> Any:
@@ -42,6 +44,11 @@ def _choice(*names: str) -> Any:
 
 def _range(low: float, high: float = math.inf, *, open_low: bool = False) -> Any:
     return {"low": low, "high": high, "open_low": open_low}
+
+
+def _basic(checks: Any = MappingProxyType({})) -> Any:
+    """Marks a setting that `neol train --help` shows; `--help-all` shows all of them."""
+    return {**checks, "basic": True}
 
 
 _PROBABILITY = _range(0.0, 1.0)
@@ -57,15 +64,15 @@ class RunConfig:
 
     task: str = "lunarlander"
     """Task name (`neol tasks` lists them), Gymnasium id, `module:id` or `module:callable`."""
-    seed: int = field(default=0, metadata=_range(0, 2**63 - 1))
+    seed: int = field(default=0, metadata=_basic(_range(0, 2**63 - 1)))
     """Seed of everything: the same seed gives the same bits."""
-    generations: int = field(default=40, metadata=_COUNT)
+    generations: int = field(default=40, metadata=_basic(_COUNT))
     """Stop after this many generations (G)."""
     outer: str = field(default="neat", metadata={"choices": ("neat", "hedge"), "or_prefix": "python:"})
     """Outer loop: neat evolves a population; hedge evolves nothing, it selects from a pool of random topologies."""
-    max_env_steps: int = field(default=0, metadata=_range(0, 2**62))
+    max_env_steps: int = field(default=0, metadata=_basic(_range(0, 2**62)))
     """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
-    fitness_target: float = math.inf
+    fitness_target: float = field(default=math.inf, metadata=_basic())
     """Stop when a generation's best fitness reaches this; inf = never."""
     champion_candidates: int = field(default=10, metadata=_range(1, 10**6))
     """How many genomes are re-evaluated on fresh episodes to choose the champion."""
@@ -81,19 +88,19 @@ class RunConfig:
 class RolloutConfig:
     """How one genome is evaluated."""
 
-    episodes: int = field(default=3, metadata=_range(1, 10**6))
+    episodes: int = field(default=3, metadata=_basic(_range(1, 10**6)))
     """Episodes per genome (N); fitness is the mean of their returns."""
-    max_steps: int = field(default=0, metadata=_COUNT_OR_NONE)
+    max_steps: int = field(default=0, metadata=_basic(_COUNT_OR_NONE))
     """Longest episode (T_max); 0 = the task's own."""
     common_random_numbers: bool = True
     """All genomes of a generation meet the same episode seeds (fresh ones every generation)."""
     fitness_offset: float = field(default=0.0, metadata=_VALUE)
     """Added to the fitness for every step survived (training only; < 0 makes standing still expensive)."""
-    normalize_observations: bool = False
+    normalize_observations: bool = field(default=False, metadata=_basic())
     """Scale observations by their running mean and spread, which are saved with the champion."""
-    engine: str = field(default="auto", metadata=_choice("auto", "envpool", "gymnasium"))
+    engine: str = field(default="auto", metadata=_basic(_choice("auto", "envpool", "gymnasium")))
     """Simulator: auto takes EnvPool where it has the environment, else Gymnasium."""
-    env_kwargs: tuple[str, ...] = field(default=(), metadata={"words": True})
+    env_kwargs: tuple[str, ...] = field(default=(), metadata=_basic({"words": True}))
     """Arguments of the environment, as key=value."""
     fresh_envs: str = field(default="auto", metadata=_choice("auto", "true", "false"))
     """Gymnasium: a new environment for every episode; auto: unless its resets are known to leave nothing behind."""
@@ -101,7 +108,7 @@ class RolloutConfig:
     """Times that an episode which fails is played again, before its genome gets the worst fitness."""
     step_timeout: float = field(default=60.0, metadata=_range(0.0, 1e6))
     """Seconds after which an environment's step counts as hung (in worker processes); 0 = wait for ever."""
-    workers: int = field(default=0, metadata=_range(0, 100_000))
+    workers: int = field(default=0, metadata=_basic(_range(0, 100_000)))
     """Worker processes (or Ray actors); 0 = one per core, and threads instead on EnvPool. Never changes results."""
     executor: str = field(default="local", metadata=_choice("local", "ray"))
     """Where episodes are played: this machine or a Ray cluster. Never changes results."""
@@ -117,11 +124,11 @@ class RolloutConfig:
 class PlasticityConfig:
     """The inner loop: how weights change within an episode."""
 
-    rule: str = field(default="hebb", metadata=_choice("none", "hebb", "oja", "bcm"))
+    rule: str = field(default="hebb", metadata=_basic(_choice("none", "hebb", "oja", "bcm")))
     """Plasticity rule: none, hebb, oja or bcm."""
-    lr: float = field(default=0.25, metadata=_range(0.0, 1e6))
+    lr: float = field(default=0.25, metadata=_basic(_range(0.0, 1e6)))
     """Plasticity rate (eta)."""
-    reward_scale: float = field(default=0.01, metadata=_range(-1e6, 1e6))
+    reward_scale: float = field(default=0.01, metadata=_basic(_range(-1e6, 1e6)))
     """Factor on the reward that gates an update (beta)."""
     reward_credit: str = field(default="same-step", metadata=_choice("same-step", "next-step"))
     """same-step: a reward gates the activity that earned it (paper); next-step: the one after (authors' code)."""
@@ -135,7 +142,7 @@ class PlasticityConfig:
     """Pre-activations are clipped to [-limit, limit]; may be inf."""
     output_transform: str = field(default="tanh", metadata=_choice("tanh", "none"))
     """Squashing of the network's outputs before they become an action."""
-    inheritance: str = field(default="lamarckian", metadata=_choice("lamarckian", "darwinian"))
+    inheritance: str = field(default="lamarckian", metadata=_basic(_choice("lamarckian", "darwinian")))
     """lamarckian: adapted weights are written back to the genome; darwinian: thrown away."""
 
 
@@ -143,7 +150,7 @@ class PlasticityConfig:
 class NeatConfig:
     """The outer loop: NEAT, by neat-python's names where it has them."""
 
-    pop_size: int = field(default=100, metadata=_range(2, 1_000_000))
+    pop_size: int = field(default=100, metadata=_basic(_range(2, 1_000_000)))
     """Population size (P)."""
     # -- species
     compatibility_threshold: float = field(default=3.0, metadata=_range(0.0, open_low=True))
@@ -346,6 +353,11 @@ def field_choices(name: str) -> tuple[str, ...]:
     return _specs()[name][1].metadata.get("choices", ())
 
 
+def is_basic(name: str) -> bool:
+    """Whether a field is one of those that `neol train --help` shows."""
+    return bool(_specs()[name][1].metadata.get("basic", False))
+
+
 @cache
 def field_help() -> dict[str, str]:
     """Flat field name -> the docstring under it."""
@@ -361,7 +373,7 @@ def field_help() -> dict[str, str]:
 def section_of(name: str) -> str:
     """The section that a flat name belongs to."""
     if name not in fields():
-        raise NeolError(f"unknown setting '{name}'; {nearest(name, fields())}")
+        raise NeolError(f"unknown setting '{name}'; {nearest(name, [*fields(), *ARGUMENTS])}")
     return fields()[name]
 
 
@@ -374,7 +386,7 @@ def check_value(name: str, value: Any) -> Any:
         if choices and item not in choices and not item.startswith(spec.metadata.get("or_prefix", item + " ")):
             raise NeolError(f"{name} = '{item}' is not allowed; {nearest(item, choices)}")
     if "low" in spec.metadata:
-        check_range(name, value, **spec.metadata)
+        check_range(name, value, *(spec.metadata[bound] for bound in ("low", "high", "open_low")))
     elif kind is float and math.isnan(value):
         raise NeolError(f"{name} = nan is not allowed; it must be a number.")
     if name == "weight_mutation":
@@ -428,7 +440,7 @@ def parse_toml(text: str, source: str = "config") -> dict[str, Any]:
         known = [n for n, s in fields().items() if s == section]
         for name, value in table.items():
             if name not in known and _MOVED.get(name) != section:
-                raise NeolError(f"{source} has an unknown key '{name}' in [{section}]; {nearest(name, known)}")
+                raise NeolError(f"{source} has an unknown key '{name}' in [{section}]; {_key_hint(name, known)}")
             flat[name] = value
     return flat
 
@@ -439,6 +451,15 @@ def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
         "\n".join([f"[{name}]", *(f"{k} = {_toml(v)}" for k, v in table.items())]) for name, table in tables.items()
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _key_hint(name: str, known: list[str]) -> str:
+    """Which key of this table (it has the known ones) or of another was meant."""
+    meant, note = closest(name, fields())
+    if not meant or meant in known:
+        return nearest(name, known)
+    what = "it" if meant == name else f"{note}did you mean '{meant}'? That"
+    return f"{what} belongs into [{fields()[meant]}]."
 
 
 def _toml(value: Any) -> str:
