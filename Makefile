@@ -1,25 +1,39 @@
-# The two commands of the README are `make train` and `make test`; both set everything up first.
+# The two commands of the README are `make train` and `make test`; both set up first what they need.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+CORE := $(VENV)/.core
+EVERYTHING := $(VENV)/.everything
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20
 
-.PHONY: setup train test check format bench clean
+.PHONY: core setup train test test-fast check format bench clean
 
-setup: $(STAMP)
+core: $(CORE)
 
-$(STAMP): pyproject.toml constraints.txt
+setup: $(EVERYTHING)
+
+# What `pip install .` gives: no Ray, PyTorch or JAX, no tools of development.
+$(CORE): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "NEOL needs Python 3.11 or newer, this is " + sys.version)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,tensorboard,ray,baselines]'
+	$(PIP) -e .
+	touch $@
+
+$(EVERYTHING): $(CORE)
+	$(PIP) -e '.[all,dev]'
 	touch $@
 
 # A lunar lander with Hebbian plasticity, in about two minutes on two cores.
-train: setup
+train: core
 	$(BIN)/neol train lunarlander --out runs/lander --resume --film $(ARGS)
 
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	$(PYTEST) $(ARGS)
+
+# For the inner loop of work: without the tests that tests/slow.txt names.
+test-fast: setup
+	$(PYTEST) -m 'not slow' $(ARGS)
 
 check: setup
 	$(BIN)/ruff format --check src tests benchmarks examples tools

@@ -1,6 +1,6 @@
 """Studies: how long the smoke study takes, what 10 kills do to it, and what scheduling costs.
 
-smoke: `neol study run configs/paper/smoke.toml` and `neol report`, from nothing, on all cores.
+smoke: `neol study run paper/smoke` and `neol report`, from nothing, on all cores.
 kill: the same with SIGKILL to everything at 10 random moments on the way; is the final database (without the clock's
     tables) the one of the uninterrupted study?
 schedule: 40 short lunarlander runs. Each one's time alone (one worker, one after another), summed and halved, against
@@ -25,7 +25,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-SMOKE = Path(__file__).parent.parent / "configs" / "paper" / "smoke.toml"
+SMOKE = "paper/smoke"
 SHORT = """
 [study]
 tasks = ["lunarlander"]

@@ -1,14 +1,17 @@
-"""What tests share: how many examples, what is compiled once; random networks (as oracle.Net), and those as genomes."""
+"""What tests share: how many examples, what is compiled once, which are slow; random networks (as oracle.Net), and
+those as genomes."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from oracle import Edge, Net, Node
@@ -30,6 +33,38 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # JAX keeps what it compiled, for the processes that follow.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+
+# JAX starts threads, and a process with threads may hang when it forks (subprocess does, given a preexec_fn).
+NO_JAX = "JAX was imported in the tests' own process, which forks: run it in a process of its own (see baseline_lab.py)"
+
+SLOW = Path(__file__).with_name("slow.txt")
+
+
+def slow_tests() -> set[str]:
+    """The tests that `make test-fast` leaves out: "test_x.py" (all of it) or "test_x.py::test_name"."""
+    lines = (line.partition("#")[0].strip() for line in SLOW.read_text(encoding="utf-8").splitlines())
+    return {line for line in lines if line}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    slow = slow_tests()
+    for item in items:
+        file = item.path.name
+        if file in slow or f"{file}::{getattr(item, 'originalname', item.name)}" in slow:
+            item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    if "jax" in sys.modules:
+        raise pytest.UsageError(NO_JAX)
+
+
+@pytest.fixture(autouse=True)
+def _jax_stays_out() -> Iterator[None]:
+    before = "jax" in sys.modules  # only the test that imported it fails
+    yield
+    assert before or "jax" not in sys.modules, NO_JAX
+
 
 # Activations with |f| <= 1 and no pole or jump: over a life of 10 steps in a network with weights below 1.5 the last
 # bit's error stays within the 1e-12 that the tests allow. The others are tested one node deep, or for finiteness.

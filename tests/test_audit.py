@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import neol
 from neol.cli import main as cli
+from neol.envs.registry import import_envpool
 from neol.envs.tasks import TASKS
 from neol.errors import NeolError
 from neol.outer.base import Outcome
@@ -57,7 +58,7 @@ def test_weights_move_by_projected_updates(played):
 def test_the_update_is_the_sum_of_reward_times_trace_over_the_episode(played):
     """One topology's life step by step through PlasticNetwork, on the same episode: the same u."""
     stage, r = played
-    import envpool
+    envpool = import_envpool()
 
     from neol import seeding
     from neol.deploy import network_json

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from baseline_lab import POLICIES, PPO, RUNS
 
 from neol import seeding
 from neol.baselines import loop as baselines
 from neol.baselines import settings as baseline_settings
 from neol.baselines.policy import load_policy, play
-from neol.baselines.sbx import Learner
 from neol.baselines.vec_env import PoolEnv
 from neol.cli import main as cli
 from neol.envs.tasks import TASKS
@@ -28,20 +28,23 @@ from neol.training import loop as training
 from neol.training import run_folder
 from neol.training.run import Run
 
-PPO: dict[str, Any] = {"max_env_steps": 9_000, "interval": 3_072, "seed": 3}
-SAC: dict[str, Any] = {
-    "max_env_steps": 1_500, "interval": 600, "max_steps": 200, "seed": 3,
-    "hyperparameters": {"learning_starts": 500, "net_arch": (32, 32), "batch_size": 32},
-}  # fmt: skip
-RUNS = {"ppo": ("cartpole", PPO), "sac": ("lunarlander", SAC)}
 OUTCOME = (run_folder.HISTORY, run_folder.CONFIG, run_folder.POLICY, run_folder.FINAL_POLICY)
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
-    """A short run of each that nothing happened to."""
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What baseline_lab.py computed."""
     folder = tmp_path_factory.mktemp("baselines")
-    return {name: baselines.train(name, task, out=folder / name, **settings) for name, (task, settings) in RUNS.items()}
+    script = Path(__file__).with_name("baseline_lab.py")
+    done = subprocess.run([sys.executable, script, folder], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(lab: Path) -> dict[str, Run]:
+    """A short run of each that nothing happened to."""
+    return {name: Run(lab / name) for name in RUNS}
 
 
 def process(*arguments: Any) -> subprocess.Popen[str]:
@@ -160,20 +163,11 @@ def test_environments_do_not_depend_on_threads() -> None:
 # -- policies ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("algorithm", "task"), [("ppo", "cartpole"), ("ppo", "hopper"), ("sac", "hopper")])
-def test_the_plain_policy_acts_as_the_library_does(algorithm: str, task: str) -> None:
-    changed = {"n_steps": 64} if (algorithm, task) == ("ppo", "hopper") else {}
-    learner = Learner(baseline_settings.baseline_config(algorithm, task, 200, hyperparameters=changed), TASKS[task])
-    learner.begin(0)
-    learner.learn(200, lambda _: None)
-    policy = learner.policy()
-    observations = np.random.default_rng(2).normal(size=(50, TASKS[task].n_inputs)).astype(np.float32)
-    normal = learner.model.get_vec_normalize_env()
-    assert (normal is not None) == ((algorithm, task) == ("ppo", "hopper"))
-    seen = normal.normalize_obs(observations) if normal else observations
-    expected, _ = learner.model.predict(seen, deterministic=True)
-    assert np.allclose(policy.act(observations), expected, atol=1e-5)
-    learner.close()
+@pytest.mark.parametrize(("algorithm", "task"), POLICIES)
+def test_the_plain_policy_acts_as_the_library_does(algorithm: str, task: str, lab: Path) -> None:
+    with np.load(lab / f"{algorithm}-{task}.npz") as found:
+        assert found["normalized"] == ((algorithm, task) == ("ppo", "hopper"))
+        assert np.allclose(found["ours"], found["theirs"], atol=1e-5)
 
 
 # -- runs --------------------------------------------------------------------------------------------------------------
@@ -268,18 +262,11 @@ def test_a_folder_is_not_taken_over_and_settings_hold_at_a_resume(runs: dict[str
         _ = runs["ppo"].champion
 
 
-def test_without_a_schedule_a_finished_run_can_be_given_more_steps(runs: dict[str, Run], tmp_path: Path) -> None:
-    settings = {"interval": 512, "hyperparameters": {"learning_rate": 1e-3, "clip_range": 0.2}}
-    baselines.train("ppo", "cartpole", out=tmp_path / "run", max_env_steps=512, **settings)
-    run = baselines.train("ppo", "cartpole", out=tmp_path / "run", max_env_steps=1024, resume=True, **settings)
+def test_without_a_schedule_a_finished_run_can_be_given_more_steps(lab: Path) -> None:
+    run = Run(lab / "longer")
     assert run.history["env_steps"].tolist() == [512, 1024]
     assert run.summary.env_steps == 1024
 
 
-def test_a_damaged_checkpoint_is_refused(runs: dict[str, Run], tmp_path: Path) -> None:
-    for file in runs["ppo"].path.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    whole = (tmp_path / run_folder.CHECKPOINT).read_bytes()
-    (tmp_path / run_folder.CHECKPOINT).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(NeolError, match="damaged"):
-        baselines.train("ppo", "cartpole", out=tmp_path, resume=True, **PPO)
+def test_a_damaged_checkpoint_is_refused(lab: Path) -> None:
+    assert "damaged" in (lab / "damaged.txt").read_text(encoding="utf-8")

@@ -19,6 +19,7 @@ from neol.config.schema import NeatConfig, PlasticityConfig
 from neol.deploy import network_json
 from neol.deploy.plastic_network import PlasticNetwork
 from neol.deploy.task_interface import to_document as interface
+from neol.envs.registry import import_envpool
 from neol.envs.tasks import TASKS, Task
 from neol.neat.evolution import Neat
 from neol.neat.genome import Genomes, take
@@ -131,7 +132,7 @@ def test_networks_without_connections_run() -> None:
 
 
 def plain_pool(task: Task, seed: int, steps: int) -> Any:
-    import envpool
+    envpool = import_envpool()
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""PPO and SAC as arms of a study, in its tables and its report. Needs neol[baselines], which `make setup` installs."""
+"""PPO and SAC as arms of a study, in its tables and its report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from neol.errors import NeolError
 from neol.report.analysis import analyse, budget
 from neol.studies.plan import cells, differences, parse_plan
 
-pytest.importorskip("sbx")
 STUDY = small_study(("neat", "hebb", "ppo", "sac"), "with baselines")
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from neol.cli.main import main
 from neol.errors import NeolError
-from neol.studies.plan import canonical, cells, differences, key_of, parse_plan, read_plan
+from neol.studies.plan import bundled_studies, canonical, cells, differences, key_of, parse_plan, read_plan
 from neol.training.configure import configure
 
-CONFIGS = Path(__file__).parent.parent / "configs"
 HEAD = '[study]\ntasks = ["cartpole"]\nseeds = 2\n'
 ARM = '[[arm]]\nname = "hebb"\nrule = "hebb"\n'
 
@@ -150,17 +150,38 @@ def test_a_bad_study_file_is_one_sentence_that_names_the_fault(text: str, words:
     assert "\n" not in str(e.value)
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.toml")), ids=lambda p: p.stem)
-def test_the_projects_own_studies_are_valid(path: Path) -> None:
-    plan = read_plan(path)
+@pytest.mark.parametrize("name", bundled_studies())
+def test_the_bundled_studies_are_valid(name: str) -> None:
+    plan = read_plan(name)
     found = list(cells(plan, 0.01))
     assert {c.task for c in found} == set(plan.tasks)
     assert {c.arm for c in found if not c.control_of} == {a.name for a in plan.arms}
 
 
+def test_a_study_is_found_by_path_first_and_then_by_its_bundled_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_plan("paper/smoke") == read_plan("paper/smoke.toml") == read_plan(bundled_studies()["paper/smoke"])
+    (tmp_path / "paper" / "smoke").mkdir(parents=True)  # a folder is no study
+    assert read_plan("paper/smoke").title == "Smoke: everything, small"
+    (tmp_path / "paper" / "smoke.toml").write_text(HEAD + ARM, encoding="utf-8")
+    assert read_plan("paper/smoke.toml").title == "smoke" != read_plan("paper/smoke").title
+    for name in ("paper/smok", str(tmp_path / "paper")):
+        with pytest.raises(NeolError, match=r"there is no file .*, and no bundled study .*Valid: .*paper/smoke"):
+            read_plan(name)
+
+
+def test_study_list_shows_every_bundled_study_with_its_title(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == list(bundled_studies())
+    assert "paper/smoke                  Smoke: everything, small" in lines
+
+
 def test_the_papers_tables_are_set_as_the_paper_says() -> None:
     """Table 1 (best configurations), Table 2 (10 million steps) and docs/method.md's rates of weight mutation."""
-    four = {(c.task, c.arm): c.config for c in cells(read_plan(CONFIGS / "paper" / "table4.toml")) if c.seed == 0}
+    four = {(c.task, c.arm): c.config for c in cells(read_plan("paper/table4")) if c.seed == 0}
     assert {c.run.generations for c in four.values()} == {500}
     plastic = {k: c for k, c in four.items() if k[1] in ("hebb", "oja", "bcm")}
     assert {k: (c.neat.pop_size, c.plasticity.lr) for k, c in plastic.items()} == {
@@ -174,7 +195,7 @@ def test_the_papers_tables_are_set_as_the_paper_says() -> None:
     assert [four[t, "neat"].neat.pop_size for t in ("cartpole", "lunarlander", "hopper", "bipedalwalker")] == [
         50, 300, 300, 100,
     ]  # fmt: skip
-    three = {(c.task, c.arm): c.config for c in cells(read_plan(CONFIGS / "paper" / "figure3-10m.toml")) if c.seed == 0}
+    three = {(c.task, c.arm): c.config for c in cells(read_plan("paper/figure3-10m")) if c.seed == 0}
     sizes = {k: c.neat.pop_size * c.run.generations for k, c in three.items()}
     assert set(sizes.values()) == {10_000}  # x T_max = 1000 is ten million
     assert three["bipedalwalker", "hebb"].neat.pop_size == 100 and three["bipedalwalker", "oja"].neat.pop_size == 50

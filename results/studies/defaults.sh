@@ -3,7 +3,7 @@
 set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}
 OUT=${OUT:-runs/defaults}
-"$NEOL" study run configs/defaults.toml --out "$OUT" --scale 0.15
+"$NEOL" study run defaults --out "$OUT" --scale 0.15
 mkdir -p results/studies/defaults
 "$NEOL" study export "$OUT" --database results/studies/defaults/study.sqlite
 "$NEOL" report results/studies/defaults

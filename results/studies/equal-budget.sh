@@ -4,7 +4,7 @@
 set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}
 OUT=${OUT:-runs/equal-budget}
-run() { "$NEOL" study run configs/equal-budget.toml "$@"; }
+run() { "$NEOL" study run equal-budget "$@"; }
 run --out "$OUT" --arms neat hebb oja bcm ppo
 run --out "$OUT" --arms sac --seeds 2
 run --out "$OUT-1m" --tasks lunarlander --arms neat hebb oja bcm ppo --scale 10

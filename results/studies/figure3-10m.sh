@@ -3,7 +3,7 @@
 set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}
 OUT=${OUT:-runs/figure3-10m}
-run() { "$NEOL" study run configs/paper/figure3-10m.toml --out "$OUT" "$@"; }
+run() { "$NEOL" study run paper/figure3-10m --out "$OUT" "$@"; }
 run --tasks cartpole --scale 0.25
 run --tasks lunarlander --scale 0.5
 run --tasks hopper --scale 0.25 --seeds 3

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import shlex
 import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ from neol.errors import EXIT_FAILED_RUNS, EXIT_INTERRUPTED, NeolError
 
 
 def study_options(parser: argparse.ArgumentParser) -> None:
-    kinds = parser.add_subparsers(dest="kind", metavar="run|status|export", parser_class=Parser, required=True)
+    kinds = parser.add_subparsers(dest="kind", metavar="run|list|status|export", parser_class=Parser, required=True)
     p = kinds.add_parser("run", help="run what is missing of a study")
-    p.add_argument("file", metavar="FILE", type=Path, help="the study, as in configs/paper/")
+    p.add_argument("file", metavar="FILE", type=Path, help="the study: a TOML file, or a bundled one's name")
     p.add_argument("--out", metavar="DIR", type=Path, help="the study's folder (runs/study-FILE)")
     p.add_argument("--jobs", type=int, default=0, metavar="N", help="runs at a time, one core each; 0 = one per core")
     p.add_argument("--seeds", help="a count n (seeds 0 .. n - 1) or a list 0,1,5 instead of the file's")
@@ -30,6 +31,7 @@ def study_options(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--executor", choices=("local", "ray"), default="local", help="this machine, or a Ray cluster")
     p.add_argument("--ray-address", default="", metavar="ADDRESS", help="the Ray cluster; empty = start one here")
     p.add_argument("--quiet", action="store_true", help="no progress, only the result")
+    kinds.add_parser("list", help="the bundled studies, by name")
     p = kinds.add_parser("status", help="how a study stands")
     p.add_argument("study", metavar="DIR", type=Path, help="a study's folder")
     p.add_argument("--json", action="store_true", help="print JSON")
@@ -50,7 +52,7 @@ def report_options(parser: argparse.ArgumentParser) -> None:
 
 
 def study_command(args: argparse.Namespace) -> int:
-    return {"run": _run, "status": _status, "export": _export}[args.kind](args)
+    return {"run": _run, "list": _list, "status": _status, "export": _export}[args.kind](args)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -78,6 +80,17 @@ def _run(args: argparse.Namespace) -> int:
     if stands.failed:
         print(f"  Why: neol study status {where}. To try them again: the same command with --retry-failed.")
     return EXIT_FAILED_RUNS if stands.failed else 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    from neol.studies.plan import bundled_studies
+
+    titles = {name: tomllib.loads(p.read_text("utf-8"))["study"]["title"] for name, p in bundled_studies().items()}
+    wide = max(map(len, titles)) + 2
+    for name, title in titles.items():
+        print(f"{name:<{wide}}{title}")
+    print("Run one with: neol study run NAME. Or write your own file and name it instead.")
+    return 0
 
 
 def _numbers(text: str) -> Any:

@@ -236,7 +236,7 @@ def choose_engine(task: Task, engine: str) -> tuple[str, str]:
 def _envpool_obstacle(task: Task) -> str:
     """Why EnvPool cannot run this task; '' if it can."""
     if importlib.util.find_spec("envpool") is None:
-        return "EnvPool is not installed"
+        return "EnvPool is not installed: pip install envpool"
     if task.name in TASKS and not task.env_kwargs:
         return ""
     if task.maker is not None or ":" in task.id:

@@ -97,8 +97,8 @@ def markdown_html(text: str) -> str:
             parts = ["".join(f"<{tag}>{escape(c)}</{tag}>" for c in r) for r, tag in zip(rows, _tags(), strict=False)]
             table = "".join(f"<tr>{p}</tr>" for p in parts)
             out.append(
-                f'<div class="scroll" tabindex="0" role="region" aria-label="table"><table class="keep1">{table}</table>'
-                "</div>"
+                '<div class="scroll" tabindex="0" role="region" aria-label="table">'
+                f'<table class="keep1">{table}</table></div>'
             )
         elif lines[0].startswith("- "):
             out.append("<ul>" + "".join(f"<li>{escape(line[2:])}</li>" for line in lines) + "</ul>")

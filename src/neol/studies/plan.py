@@ -30,6 +30,7 @@ from neol.errors import NeolError, nearest
 from neol.files import slug
 from neol.training.configure import PRESETS, configure, read_text
 
+BUNDLED = Path(__file__).parent / "bundled"  # the studies that are installed with the package
 CONTROL = "-control"
 _BUDGET = ("generations", "max_env_steps")
 _TABLES = ("study", "budget", "base", "arm", "grid", "task")
@@ -89,9 +90,26 @@ class Cell(NamedTuple):
     key: str  # equal for cells that share a run
 
 
-def read_plan(path: Path) -> StudyPlan:
-    """The study in a TOML file."""
+def read_plan(file: str | Path) -> StudyPlan:
+    """The study in a TOML file: a path, or the name of a bundled one."""
+    path = find_study(file)
     return parse_plan(read_text(path), str(path))
+
+
+def bundled_studies() -> dict[str, Path]:
+    """The studies that are installed with the package, by name ("paper/smoke")."""
+    return {p.relative_to(BUNDLED).with_suffix("").as_posix(): p for p in sorted(BUNDLED.rglob("*.toml"))}
+
+
+def find_study(file: str | Path) -> Path:
+    """A path if there is a file, else the bundled study of that name, with or without ".toml"."""
+    path, bundled = Path(file), bundled_studies()
+    if path.exists() and not path.is_dir():
+        return path
+    name = path.as_posix().removesuffix(".toml")
+    if name not in bundled:
+        raise NeolError(f"there is no file '{file}', and no bundled study of that name; {nearest(name, bundled)}")
+    return bundled[name]
 
 
 def parse_plan(text: str, source: str = "study") -> StudyPlan:
