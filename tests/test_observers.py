@@ -234,8 +234,9 @@ def test_history_columns_keep_their_kind_through_a_checkpoint() -> None:
 def test_events_are_counted_by_kind(tmp_path: Path) -> None:
     assert count_events(tmp_path) == {}
     lines = [{"event": "worker died"}, {"event": "episode failed"}, {"event": "worker died"}]
+    lines += [{"event": "episode retried", "times": 3}]
     (tmp_path / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert count_events(tmp_path) == {"worker died": 2, "episode failed": 1}
+    assert count_events(tmp_path) == {"worker died": 2, "episode failed": 1, "episode retried": 3}
 
 
 def test_runs_and_networks_show_themselves_in_a_notebook(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,6 +23,16 @@ from neol.rollout.gymnasium_player import LocalGymnasium
 from neol.rollout.life import Life, life_of
 from neol.rollout.shards import Episodes, LocalEngine, headline
 from neol.stats import mean_interval
+
+
+class HasChampion(Protocol):
+    """A run."""
+
+    @property
+    def champion(self) -> PlasticNetwork: ...
+
+
+Controller = PlasticNetwork | HasChampion | str | os.PathLike[str]
 
 
 class Evaluation(NamedTuple):
@@ -62,7 +72,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(
-    network: PlasticNetwork | str | os.PathLike[str],
+    network: Controller,
     task: str | Maker | None = None,
     episodes: int = 100,
     seed: int = 0,
@@ -74,16 +84,14 @@ def evaluate(
 ) -> Evaluation:
     """Play fresh episodes of a task (name, Gymnasium id, or a function that makes it; the network's own if not given).
 
+    `network` is a run, a run's folder, a network file, or a network.
     `env_kwargs` are the environment's arguments, those that it was trained with if not given. Episodes that the
     environment cannot play (it raises, or returns NaN) are left out and counted; if it can play none: a NeolError.
     """
     given = {"episodes": episodes, "seed": seed, "threads": threads, "max_steps": max_steps, "engine": engine}
     for name, value in given.items():
         check_value(name, value)
-    if not isinstance(network, PlasticNetwork):
-        network = Path(network)
-        network = PlasticNetwork.from_json(network / "champion.json" if network.is_dir() else network)
-    net = network
+    net = controller(network)
     found = fitting_task(net, task, env_kwargs)
     chosen, _ = choose_engine(found, engine)
     limit = max_steps or found.max_steps
@@ -102,6 +110,16 @@ def evaluate(
         )
     returns, steps = verdict.kept(result.returns)[0], verdict.kept(result.steps)[0]
     return Evaluation(returns, steps, plasticity, len(result.failures))
+
+
+def controller(source: Controller) -> PlasticNetwork:
+    """The network that is meant: a run's champion, that of a run's folder, of a file, or the network itself."""
+    if isinstance(source, PlasticNetwork):
+        return source
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        return PlasticNetwork.from_json(path / "champion.json" if path.is_dir() else path)
+    return source.champion
 
 
 def _life(net: PlasticNetwork, task: Task, plasticity: bool) -> Life:
@@ -147,18 +165,19 @@ def lifetime(net: PlasticNetwork, seed: int = 0, max_steps: int = 0) -> Lifetime
 
 
 def replay(
-    net: PlasticNetwork,
+    network: Controller,
     path: str | os.PathLike[str],
     seed: int = 0,
     max_steps: int = 0,
     plasticity: bool = True,
     task: str | Maker | None = None,
 ) -> tuple[Path, float]:
-    """Film one life into .mp4 or .gif; return the file and the life's return."""
+    """Film one life of a run's champion, or of a network, into .mp4 or .gif; return the file and the life's return."""
     from neol.figures.video import render_frames, write_video
 
     for name, value in (("seed", seed), ("max_steps", max_steps)):
         check_value(name, value)
+    net = controller(network)
     of = fitting_task(net, task)
     lived = render_frames(
         of, net.network.phenotype, _life(net, of, plasticity), seed, max_steps or of.max_steps, of.film_every

@@ -40,31 +40,33 @@ class GymnasiumPlayer:
         slot = SingleSlot(self.task, shard, records)
         slot.warm_up()
         limit = min(self.max_steps, shard.max_steps or self.max_steps)
-        failures = []
+        failures, retries = [], 0
         for e, seed in enumerate(shard.seeds.tolist()):
             with suppressed():
-                failure = self._attempt(slot, e, seed, limit)
-            if failure is not None:
+                attempts, failure = self._attempt(slot, e, seed, limit)
+            if failure is None:
+                retries += attempts - 1
+            else:
                 records.returns[e], records.steps[e] = 0.0, 0
                 if shard.life.normal.on:
                     records.moments.n[e] = 0.0
                 failures.append(failure._replace(episode=shard.start + e))
         if self._watch is not None:
             self._watch(-1)
-        return Played(records, tuple(failures))
+        return Played(records, tuple(failures), retries)
 
-    def _attempt(self, slot: SingleSlot, number: int, seed: int, max_steps: int) -> Failure | None:
-        """Play an episode, again if it fails; what is wrong with it if it goes on failing."""
+    def _attempt(self, slot: SingleSlot, number: int, seed: int, max_steps: int) -> tuple[int, Failure | None]:
+        """Play an episode, again if it fails: how often it was begun, and what is wrong if it goes on failing."""
         attempts = self.retries + 1
-        for _ in range(attempts):
+        for attempt in range(1, attempts + 1):
             try:
                 self._episode(slot, number, seed, max_steps)
-                return None
+                return attempt, None
             except (Exception, SystemExit) as e:  # an environment may raise anything
                 self.close()
                 kind = getattr(e, "kind", "raised")
                 text = "".join(traceback.format_exception(e))
-        return Failure(number, attempts, kind, text)
+        return attempts, Failure(number, attempts, kind, text)
 
     def _episode(self, slot: SingleSlot, number: int, seed: int, max_steps: int) -> None:
         if self._watch is not None:

@@ -43,6 +43,7 @@ class RolloutResult(NamedTuple):
     weight: np.ndarray  # f8 (E,) each edge's weight at the end of its genome's last episode
     moments: Moments = no_moments()  # of each episode's observations; none unless they are normalised
     failures: tuple[Failure, ...] = ()
+    retries: int = 0  # times that an episode failed and was then lived through
 
     @property
     def env_steps(self) -> int:
@@ -106,6 +107,7 @@ class Played(NamedTuple):
 
     records: EpisodeRecords
     failures: tuple[Failure, ...] = ()
+    retries: int = 0  # times that an episode failed and was then lived through
 
 
 class Player(Protocol):
@@ -149,6 +151,7 @@ class ShardedRollout:
             np.zeros(self.total), np.zeros(self.total, np.int64), phenotypes.weight.copy(), moments
         )
         self._failures: list[Failure] = []
+        self._retries = 0
 
     def shard(self, start: int, stop: int) -> Shard:
         first, last = start // self.n, (stop - 1) // self.n + 1
@@ -168,6 +171,7 @@ class ShardedRollout:
             for whole, part in zip(result.moments, records.moments, strict=True):
                 whole[start:stop] = part
         self._failures += played.failures
+        self._retries += played.retries
 
     def fail(self, failure: Failure) -> None:
         self._failures.append(failure)
@@ -176,7 +180,8 @@ class ShardedRollout:
         shape = (self.phenotypes.size, self.n)
         failures = tuple(sorted(self._failures))
         r = self._result
-        return r._replace(returns=r.returns.reshape(shape), steps=r.steps.reshape(shape), failures=failures)
+        arrays = {"returns": r.returns.reshape(shape), "steps": r.steps.reshape(shape)}
+        return r._replace(**arrays, failures=failures, retries=self._retries)
 
 
 class LocalEngine:

@@ -7,7 +7,7 @@ on where it was, and several may work on it at once: a run is locked by the proc
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ from neol.studies.database import (
     record_result,
 )  # fmt: skip
 from neol.studies.local_workers import DEATHS, Job, LocalStudyWorkers, StudyBackend
-from neol.studies.plan import AnyConfig, Cell, StudyPlan, cells, parse_config
+from neol.studies.plan import AnyConfig, Cell, StudyPlan, cells
 from neol.system import cores, is_busy
 from neol.training import run_folder
 from neol.training.history import fraction_done
@@ -78,8 +78,8 @@ def run_study(
         plan_cells(db, plan, chosen, scale)
         if retry:
             forget_failures(db)
-    keys = list(dict.fromkeys(c.key for c in chosen))
-    wanted = waiting(database, out, keys)
+    configs = {c.key: c.config for c in chosen}
+    keys, wanted = list(configs), waiting(database, out, configs)
     if wanted:
         backend = _open_backend(executor, ray_address, jobs, len(wanted))
         try:
@@ -107,13 +107,11 @@ def _open_backend(executor: str, address: str, jobs: int, wanted: int) -> StudyB
     return LocalStudyWorkers(min(jobs or cores(), wanted))
 
 
-def waiting(database: Database, out: Path, keys: Sequence[str]) -> list[Job]:
-    """The runs that are still to do, the longest first."""
+def waiting(database: Database, out: Path, configs: Mapping[str, AnyConfig]) -> list[Job]:
+    """The runs of these configurations, by key, that are still to do; the longest first."""
     with database.reading() as db:
-        rows = {r["key"]: r for r in db.execute("SELECT run, key, config FROM runs WHERE status = ?", (WAITING,))}
-    found = [rows[k] for k in dict.fromkeys(keys) if k in rows]
-    jobs = [(r["run"], r["key"], parse_config(r["config"], "study.sqlite")) for r in found]
-    ready = [Job(run, key, out / RUNS / key, config, cost(config)) for run, key, config in jobs]
+        runs = dict(db.execute("SELECT key, run FROM runs WHERE status = ?", (WAITING,)).fetchall())
+    ready = [Job(runs[k], k, out / RUNS / k, config, cost(config)) for k, config in configs.items() if k in runs]
     return sorted(ready, key=lambda j: -j.cost)
 
 

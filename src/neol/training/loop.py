@@ -76,6 +76,8 @@ class Training:
         with uninterrupted():
             if result.failures:
                 fitness = self._blame(fitness, result, verdict)
+            if result.retries:
+                self.note({"event": "episode retried", "times": result.retries})
             self.seen = merged(self.seen, result.moments)
             lamarckian = self.config.plasticity.inheritance == "lamarckian"
             adapted = gene_weights(genomes, phenotypes, result.weight) if lamarckian else None
@@ -123,7 +125,8 @@ class Training:
     def note(self, event: Mapping[str, Any]) -> None:
         """A fault: a line in events.jsonl, and the observers are told."""
         details = {k: v for k, v in event.items() if k != "event"}
-        said = Event(str(event["event"]), headline(str(event.get("reason", event.get("traceback", "")))), details)
+        text = str(event.get("reason", event.get("traceback", "")))
+        said = Event(str(event["event"]), headline(text) if text else "", details)
         record_event(self.folder, self.outer.generation, said)
         self.observer.event(said)
 

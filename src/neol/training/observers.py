@@ -44,6 +44,11 @@ class Event(NamedTuple):
     text: str
     details: Mapping[str, Any] = {}
 
+    @property
+    def times(self) -> int:
+        """How many faults it stands for."""
+        return int(self.details.get("times", 1))
+
 
 class Observer:
     """Override what you want to be told. Exceptions end the run."""

@@ -119,8 +119,9 @@ class TrainingProgress(Observer):
             self.line.say(event.text)
             return
         if not self.faults[event.kind]:
-            self.line.say(f"{event.kind}: {event.text} (details: events.jsonl; further ones are only counted)")
-        self.faults[event.kind] += 1
+            text = f": {event.text}" if event.text else ""
+            self.line.say(f"{event.kind}{text} (details: events.jsonl; further ones are only counted)")
+        self.faults[event.kind] += event.times
 
     def finished(self, run: Run | None) -> None:
         self.line.stop()

@@ -140,5 +140,8 @@ def count_events(folder: Path) -> dict[str, int]:
     path = folder / run_folder.EVENTS
     if not path.exists():
         return {}
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return dict(Counter(str(json.loads(line).get("event")) for line in lines if line.strip()))
+    counts: Counter[str] = Counter()
+    for line in path.read_text(encoding="utf-8").splitlines():
+        event = json.loads(line)
+        counts[str(event["event"])] += int(event.get("times", 1))
+    return dict(counts)
