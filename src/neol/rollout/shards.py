@@ -180,8 +180,8 @@ class ShardedRollout:
         shape = (self.phenotypes.size, self.n)
         failures = tuple(sorted(self._failures))
         r = self._result
-        arrays = {"returns": r.returns.reshape(shape), "steps": r.steps.reshape(shape)}
-        return r._replace(**arrays, failures=failures, retries=self._retries)
+        returns, steps = r.returns.reshape(shape), r.steps.reshape(shape)
+        return r._replace(returns=returns, steps=steps, failures=failures, retries=self._retries)
 
 
 class LocalEngine:
