@@ -27,7 +27,7 @@ from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.network.actions import FREE, Component, action_map
 from neol.network.normalization import IDENTITY
-from neol.network.phenotype import Phenotypes
+from neol.network.phenotype import empty_phenotypes
 from neol.network.plasticity import plasticity
 from neol.network.step import new_slots
 from neol.rollout import ipc
@@ -166,11 +166,8 @@ def _read(source: BinaryIO, inbox: queue.SimpleQueue[Any]) -> None:
 
 def compile_kernels() -> None:
     """Live one moment of the smallest network, so that forks have the kernels."""
-    one = np.ones(1, np.int8)
-    nothing = (np.zeros(0, np.int32), np.zeros(0), np.zeros(0, np.int32))
-    starts = (np.array([0, 1]), np.array([0, 0]))
-    node = (np.zeros(1, np.int32), np.zeros(1), np.ones(1), one, np.zeros(1, np.int8))
-    ph = Phenotypes(*starts, *nothing, *node, np.ones((1, 1), np.int32), np.zeros(1, np.bool_), 1)
+    ph = empty_phenotypes(1, 1, 0, 1, 1)
+    ph.node_start[1] = ph.output[0, 0] = 1
     still = Task("still", "", 1, ("x",), ("y",), (Component(FREE, 0),), ())
     shard = Shard(ph, plasticity(PlasticityConfig()), IDENTITY, np.zeros(1, np.int32), 0, 1, 0, False)
     window, records = new_window(1, 1, still, shard, 0, 1), new_records(shard)

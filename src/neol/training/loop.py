@@ -18,7 +18,7 @@ from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.jit import announce_compilation
 from neol.neat.evolution import Neat
-from neol.neat.genome import Genomes, concatenate, take
+from neol.neat.genome import Genomes, concatenate, from_arrays, take, to_arrays
 from neol.network.normalization import IDENTITY, Moments, Normalization, from_moments, merged, no_moments
 from neol.network.phenotype import Phenotypes, compile_phenotypes, gene_weights
 from neol.network.plasticity import plasticity
@@ -162,8 +162,7 @@ class Training:
         with uninterrupted():
             archive = concatenate(self.archive) if self.archive else self.finalists
             arrays = {f"outer.{k}": v for k, v in self.outer.state().items()}
-            arrays |= {f"archive.{k}": v for k, v in archive._asdict().items()}
-            arrays |= {f"finalists.{k}": v for k, v in self.finalists._asdict().items()}
+            arrays |= to_arrays(archive, "archive") | to_arrays(self.finalists, "finalists")
             arrays |= {f"seen.{k}": v for k, v in self.seen._asdict().items()}
             arrays |= {"history": np.array(self.history), "timing": np.array(self.timing)}
             run_folder.write_checkpoint(self.folder, arrays, self.config)
@@ -186,8 +185,7 @@ class Training:
             return {k[len(name) + 1 :]: v for k, v in arrays.items() if k.startswith(f"{name}.")}
 
         self.outer.restore(part("outer"))
-        archive = Genomes(**part("archive"))
-        self.finalists = Genomes(**part("finalists"))
+        archive, self.finalists = from_arrays(arrays, "archive"), from_arrays(arrays, "finalists")
         self.seen = Moments(**part("seen"))
         self.history = arrays["history"].tolist()
         columns = len(TIMING_COLUMNS)  # older checkpoints have no cpu_seconds
