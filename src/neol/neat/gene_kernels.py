@@ -21,6 +21,7 @@ from neol.neat.genes import (
     CONNECTION,
     DISABLED,
     EITHER,
+    FITTER,
     GENE_ID,
     GENOME,
     NODE,
@@ -222,7 +223,7 @@ def _cross_step(gene: Gene) -> Step:
         if either_disabled and seeding.uniform(streams[stream]) < settings.of[i].disabled:
             g[column][at] = False
 
-    return {EITHER: either, DISABLED: disabled}.get(gene.crossed, _nothing)
+    return {EITHER: either, DISABLED: disabled, FITTER: _nothing}[gene.crossed]
 
 
 # -- all genes of a genome, node or connection: (g, at, by)

@@ -228,6 +228,8 @@ class Gene:
     The genes that share one draw from it in the order of this table, place by place."""
 
     def __post_init__(self) -> None:
+        if self.of not in (GENOME, NODE, CONNECTION):
+            raise ValueError(f"the gene {self.name} is of {self.of!r}; it must be of a genome, node or connection.")
         if self.of == GENOME and self.compared is not None:
             raise ValueError(f"the gene {self.name} cannot be compared: the distance is of nodes and connections.")
 

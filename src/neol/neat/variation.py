@@ -295,7 +295,10 @@ def closes_cycle(g, p, source, target):
 
 @bare
 def mutate_values(g, p, streams, settings):
-    """The genes of the genome (its step size first), then of each connection, then of each node."""
+    """The genes of the genome (its step size first), then of each connection, then of each node.
+
+    How one value changes, a weight for instance: gene_kernels.mutate_number.
+    """
     mutate_genome_genes(g, p, (streams, settings, 1.0))
     step_size = g.step_size[p]
     for c in range(g.n_conns[p]):
