@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 import neol
-from neol.neat.genome import Genomes, first_population, take
+from neol.neat.genome import Genomes, first_population, from_arrays, take, to_arrays
 from neol.outer.base import Outcome, Problem, best
 
 
@@ -42,11 +42,11 @@ class RandomSearch:
         return best(self.genomes, outcome.fitness, count)
 
     def state(self) -> dict[str, np.ndarray]:
-        return {"generation": np.array(self.generation), **self.genomes._asdict()}
+        return {"generation": np.array(self.generation), **to_arrays(self.genomes, "genomes")}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self.generation = int(arrays["generation"])
-        self.genomes = Genomes(**{name: arrays[name] for name in Genomes._fields})
+        self.genomes = from_arrays(arrays, "genomes")
 
 
 if __name__ == "__main__":

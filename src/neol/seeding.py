@@ -6,6 +6,7 @@ resume needs no saved generator. The generator is SplitMix64 (Steele et al. 2014
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
 
@@ -47,6 +48,11 @@ def stream(seed, purpose, a, b, c):
         z = mix(z ^ mix(np.uint64(part) + _GOLDEN) + _GOLDEN)
     state[0] = z
     return state
+
+
+def named(what: str) -> int:
+    """A part of a stream's name made from a word; it is 2^62 or more, and so never one of the small numbers."""
+    return int.from_bytes(hashlib.sha256(what.encode()).digest()[:8], "little") >> 2 | 1 << 62
 
 
 @kernel

@@ -10,7 +10,7 @@ import numpy as np
 from neol import seeding
 from neol.config.schema import NeatConfig
 from neol.errors import NeolError
-from neol.neat.genome import Genomes, first_population
+from neol.neat.genome import Genomes, first_population, from_arrays, to_arrays
 from neol.neat.variation import breed
 from neol.outer.base import Outcome, Problem, best
 from neol.outer.selectors import LARGEST_POOL, count, hedge
@@ -89,7 +89,7 @@ class HedgePool:
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything that `restore` needs, as named arrays."""
-        arrays = {f"genomes.{k}": v.copy() for k, v in self.genomes._asdict().items()}
+        arrays = {k: v.copy() for k, v in to_arrays(self.genomes, "genomes").items()}
         return arrays | {f"selector.{k}": v for k, v in self.selector.state().items()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
@@ -98,5 +98,5 @@ class HedgePool:
         def part(name: str) -> dict[str, np.ndarray]:
             return {k.split(".", 1)[1]: v.copy() for k, v in arrays.items() if k.startswith(f"{name}.")}
 
-        self.genomes = Genomes(**part("genomes"))
+        self.genomes = from_arrays(arrays, "genomes")
         self.selector.restore(part("selector"))

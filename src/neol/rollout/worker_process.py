@@ -26,7 +26,7 @@ from neol.config.schema import PlasticityConfig
 from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.network.actions import FREE, Component
-from neol.network.phenotype import Phenotypes
+from neol.network.phenotype import empty_phenotypes
 from neol.rollout import ipc
 from neol.rollout.envpool_player import EnvPoolPlayer
 from neol.rollout.gymnasium_episode import SingleSlot
@@ -168,11 +168,8 @@ def _read(source: BinaryIO, inbox: queue.SimpleQueue[Any]) -> None:
 
 def compile_kernels() -> None:
     """Live one moment of the smallest network, so that forks have the kernels."""
-    one = np.ones(1, np.int8)
-    nothing = (np.zeros(0, np.int32), np.zeros(0), np.zeros(0, np.int32))
-    starts = (np.array([0, 1]), np.array([0, 0]))
-    node = (np.zeros(1, np.int32), np.zeros(1), np.ones(1), one, np.zeros(1, np.int8))
-    ph = Phenotypes(*starts, *nothing, *node, np.ones((1, 1), np.int32), np.zeros(1, np.bool_), 1)
+    ph = empty_phenotypes(1, 1, 0, 1, 1)
+    ph.node_start[1] = ph.output[0, 0] = 1
     still = Task("still", "", 1, ("x",), ("y",), (Component(FREE, 0),), ())
     shard = Shard(ph, life_of(still, PlasticityConfig()), np.zeros(1, np.int32), 0, 1, 0, False)
     SingleSlot(still, shard, new_records(shard)).warm_up()

@@ -15,7 +15,7 @@ from neol.config.schema import Config
 from neol.envs.registry import Maker
 from neol.errors import NeolError
 from neol.jit import announce_compilation
-from neol.neat.genome import Genomes, concatenate, take
+from neol.neat.genome import Genomes, concatenate, from_arrays, take, to_arrays
 from neol.network.normalization import IDENTITY, Moments, from_moments, merged, no_moments
 from neol.network.phenotype import Phenotypes, compile_phenotypes, gene_weights
 from neol.outer.base import LoopMaker, Outcome, Problem
@@ -176,15 +176,14 @@ class Training:
         archive = concatenate(self.archive) if self.archive else self.finalists
         return {
             **named("outer", self.outer.state()),
-            **named("archive", archive._asdict()),
-            **named("finalists", self.finalists._asdict()),
+            **to_arrays(archive, "archive"),
+            **to_arrays(self.finalists, "finalists"),
             **named("seen", self.seen._asdict()),
         }
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         self.outer.restore(part(arrays, "outer"))
-        archive = Genomes(**part(arrays, "archive"))
-        self.finalists = Genomes(**part(arrays, "finalists"))
+        archive, self.finalists = from_arrays(arrays, "archive"), from_arrays(arrays, "finalists")
         self.seen = Moments(**part(arrays, "seen"))
         self.archive = [take(archive, [i]) for i in range(len(archive.n_nodes))]
 
