@@ -96,10 +96,8 @@ def markdown_html(text: str) -> str:
             rows = [[c.strip() for c in line.strip().strip("|").split("|")] for line in lines if "---" not in line]
             parts = ["".join(f"<{tag}>{escape(c)}</{tag}>" for c in r) for r, tag in zip(rows, _tags(), strict=False)]
             table = "".join(f"<tr>{p}</tr>" for p in parts)
-            out.append(
-                '<div class="scroll" tabindex="0" role="region" aria-label="table">'
-                f'<table class="keep1">{table}</table></div>'
-            )
+            body = f'<table class="keep1">{table}</table>'
+            out.append(f'<div class="scroll" tabindex="0" role="region" aria-label="table">{body}</div>')
         elif lines[0].startswith("- "):
             out.append("<ul>" + "".join(f"<li>{escape(line[2:])}</li>" for line in lines) + "</ul>")
         else:
@@ -198,8 +196,8 @@ padding:8px 0;border-top:1px solid var(--rule)}
 .stack th{border:0}
 .stack tbody tr{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));border:1px solid var(--rule);
 border-radius:6px;margin:8px 0;padding:6px 10px}
-.stack td,.stack td.n{border:0;padding:3px 6px 3px 0;text-align:left;white-space:normal;overflow-wrap:anywhere;
-position:static!important;box-shadow:none!important}
+.stack td,.stack td.n{border:0;padding:3px 6px 3px 0;text-align:left;white-space:normal!important;
+overflow-wrap:anywhere;position:static!important;box-shadow:none!important}
 .stack .keep2 td:nth-child(-n+2),.stack .keep1 td:nth-child(1){font-weight:600}
 .stack td::before{font-weight:400;content:attr(data-column);display:block;font-size:.78rem;color:var(--muted)}
 }

@@ -107,7 +107,7 @@ def final_means(study: Study, folder: Path) -> list[Figure]:
         if not samples:
             continue
         path = folder / f"held-out-{_file(task)}"
-        draw_means(path, samples, "held-out return at the end (hollow: final best fitness)")
+        draw_means(path, samples, "held out (hollow: best fitness)")
         final = "; ".join(f"{look.label} {held.mean():.0f}" for look, held, _ in samples)
         alt = f"Mean held-out return on {task} at the end, with its interval: {final}."
         figures.append(Figure(f"{task}, held-out return at the end", alt, _read(path)))
