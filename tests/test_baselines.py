@@ -103,7 +103,7 @@ def test_config_toml_is_complete_and_reads_back(algorithm: str, task: str) -> No
 
 def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path) -> None:
     script = (
-        "import sys; sys.modules['sbx'] = None\nfrom neol.cli import main\n"
+        "import sys; sys.modules['sbx'] = None\nfrom neol.cli.main import main\n"
         f"sys.exit(main(['baseline', 'ppo', 'cartpole', '--max-env-steps=9', '--out={tmp_path / 'x'}']))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -17,7 +17,8 @@ from neol.synonyms import NOTES, SYNONYMS
 
 MEANT = {  # what people write for `neol train`: what it says
     "--learning-rate": "--lr", "--population": "--pop-size", "--popsize": "--pop-size",
-    "--timesteps": "--max-env-steps", "--steps": "--max-env-steps", "--total-timesteps": "--max-env-steps", "--num-workers": "--workers",
+    "--timesteps": "--max-env-steps", "--steps": "--max-env-steps", "--total-timesteps": "--max-env-steps",
+    "--num-workers": "--workers",
     "--jobs": "--workers", "--n-jobs": "--workers", "--env": "TASK", "--epochs": "--generations", "--output": "--out",
     "--dir": "--out", "--log-dir": "--out", "--gpu": "--workers", "--device": "--workers",
     "--episodes-per-genome": "--episodes", "--verbose": "--quiet", "--max-episode-steps": "--max-steps",
