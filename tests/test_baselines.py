@@ -115,12 +115,12 @@ def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path) -> No
     assert "pip install 'neol[baselines]'" in done.stderr
 
 
-def test_train_and_evaluate_import_neither_torch_nor_jax(tmp_path: Path) -> None:
+def test_train_and_evaluate_import_neither_torch_nor_jax_nor_matplotlib(tmp_path: Path) -> None:
     small = {"pop_size": 10, "generations": 1, "max_steps": 20, "champion_candidates": 1, "champion_episodes": 2}
     script = (
         f"import neol, sys\nrun = neol.train('cartpole', out={str(tmp_path / 'run')!r}, **{small})\n"
         "neol.evaluate(run.path, episodes=2)\n"
-        "print([m for m in ('torch', 'jax', 'sbx', 'stable_baselines3') if m in sys.modules])"
+        "print([m for m in ('torch', 'jax', 'sbx', 'stable_baselines3', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

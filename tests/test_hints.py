@@ -84,8 +84,7 @@ def options_of(parser: Parser) -> set[str]:
 def test_every_hint_of_the_table_is_a_name_that_exists() -> None:
     known = options_of(cli._parser()) | set(fields()) | set(ARGUMENTS)
     of_baselines = {"learning_rate"}
-    planned = {"overwrite"}  # an option of `neol train`
-    assert {name for ours in SYNONYMS.values() for name in ours} <= known | of_baselines | planned
+    assert {name for ours in SYNONYMS.values() for name in ours} <= known | of_baselines
     assert set(NOTES) <= set(SYNONYMS)
 
 

@@ -31,16 +31,17 @@ def test_the_families_are_all_there() -> None:
 
 @every_id
 def test_every_environment_trains(name: str, tmp_path: Path) -> None:
+    engine, _ = choose_engine(find(name), "auto")
     run = neol.train(
-        name, out=tmp_path / "r", generations=3, pop_size=4, elitism=1, episodes=1, max_steps=12, workers=1, seed=1,
-        champion_candidates=1, champion_trials=1, champion_episodes=2,
+        name, out=tmp_path / "r", generations=3, pop_size=4, elitism=1, episodes=1, max_steps=12, seed=1,
+        champion_candidates=1, champion_trials=1, champion_episodes=2, workers=int(engine == "gymnasium"),
     )  # fmt: skip
     history = run.history
     assert history["generation"].tolist() == [0, 1, 2]
     assert history["env_steps"][-1] == run.summary.env_steps > 0
     assert np.isfinite(history["best_fitness"]).all()
     assert not (tmp_path / "r" / "events.jsonl").exists()
-    assert run.summary.engine == choose_engine(find(name), "auto")[0]
+    assert run.summary.engine == engine
 
 
 def episode(env: Any, flat: Flattener, seed: int, steps: int) -> list[Any]:

@@ -35,7 +35,17 @@ INITIAL_CONNECTIONS = (
     "partial_direct", "partial_nodirect",
 )  # fmt: skip
 INIT_TYPES = ("gaussian", "uniform")
-ARGUMENTS = ("out", "resume", "config", "preset", "neat_config", "progress")  # of neol.train, beside the settings
+ARGUMENTS = (
+    "out",
+    "resume",
+    "overwrite",
+    "config",
+    "preset",
+    "neat_config",
+    "progress",
+    "callback",
+    "observers",
+)  # of neol.train, beside the settings
 
 
 def _choice(*names: str) -> Any:

@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 from neol.envs.spaces import read_action, read_observation
@@ -261,12 +262,16 @@ def _envpool_obstacle(task: Task) -> str:
 
 
 def import_envpool() -> Any:
-    """EnvPool. Where JAX is installed it would import that too, for an interface that we do not use: not here."""
-    interface = "envpool.python.lax"
-    if interface in sys.modules or "envpool" in sys.modules or "jax" in sys.modules:
+    """EnvPool without what we never use and what costs more than all the rest: its interface to JAX, where that is
+    installed, and Jumanji's puzzles, which import Matplotlib's pyplot."""
+    if "envpool" in sys.modules:
         return importlib.import_module("envpool")
-    sys.modules[interface] = None  # type: ignore[assignment]  # Python's own way to say that there is none
+    without: dict[str, Any] = {"envpool.jumanji.registration": ModuleType("envpool.jumanji.registration")}
+    if "jax" not in sys.modules:
+        without["envpool.python.lax"] = None  # Python's own way to say that there is none
+    sys.modules.update(without)
     try:
         return importlib.import_module("envpool")
     finally:
-        del sys.modules[interface]
+        for name in without:
+            del sys.modules[name]
