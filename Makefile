@@ -7,7 +7,7 @@ CORE := $(VENV)/.core
 EVERYTHING := $(VENV)/.everything
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20
 
-.PHONY: core setup train test test-fast check format bench clean
+.PHONY: core setup train test test-fast check format bench docs clean
 
 core: $(CORE)
 
@@ -49,15 +49,13 @@ bench: setup
 	for b in engine executors environments agreement outer peers memory startup regret studies baselines; do $(BIN)/python benchmarks/$$b.py; done
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis site
 
 # The documentation as a site that needs no network: open site/index.html.
-.PHONY: docs
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The site is built: site/index.html"
 
-$(VENV)/.docs: pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+$(VENV)/.docs: $(CORE)
+	$(PIP) -e '.[docs]'
 	touch $@
