@@ -123,7 +123,7 @@ def _time_limit(env: Any) -> int | None:
 
 
 def make(task: Task, render_mode: str | None = None) -> Any:
-    """A new environment without a time limit (whoever steps it counts), or a NeolError."""
+    """A new environment without a time limit (the caller counts its steps), or a NeolError."""
     try:
         with suppressed():
             return _make(task, render_mode)

@@ -23,7 +23,7 @@ LONGEST_PAUSE = 64  # rollouts
 
 
 class CoreAssignment:
-    """A core for each lane, or None where the system shall choose."""
+    """A core for each lane, or None where the system chooses."""
 
     def __init__(self, lanes: int) -> None:
         self._none: tuple[int | None, ...] = (None,) * lanes
@@ -90,5 +90,5 @@ def pinned_to(core: int | None) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(OSError):
-            if os.sched_getaffinity(0) == {core}:  # else somebody moved us meanwhile
+            if os.sched_getaffinity(0) == {core}:  # else we were moved meanwhile
                 os.sched_setaffinity(0, before)

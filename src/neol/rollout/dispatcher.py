@@ -1,6 +1,6 @@
-"""Shards dealt out to workers that may die; results in genome order.
+"""Shards given to workers that may die; results in genome order.
 
-A `WorkerBackend` is a set of workers, here or on a cluster. The `Dispatcher` gives shards to whoever is idle, large
+A `WorkerBackend` is a set of workers, here or on a cluster. The `Dispatcher` gives shards to idle workers, large
 ones first, so that one long episode at the end does not leave the others waiting, and plays again what was lost.
 """
 
@@ -47,7 +47,7 @@ class WorkerBackend(Protocol):
 
 
 class Engine(Protocol):
-    """What a training run needs of whatever plays its episodes."""
+    """What plays the episodes of a training run."""
 
     threads: int
 

@@ -2,7 +2,7 @@
 
 An episode starts in a new environment, unless the task's resets are known to leave nothing behind. An episode that
 fails (an exception, a number that is not finite, a wrong shape) is played again in a new environment with the same
-seed; what goes on failing is reported, and costs nobody else anything.
+seed; one that goes on failing is reported, and no other episode is affected.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class GymnasiumPlayer:
         if env is not None:
             try:
                 env.close()
-            except Exception:  # it is not needed any more, whatever it says
+            except Exception:  # it is not needed any more
                 return
 
 

@@ -1,7 +1,7 @@
 """What travels between this program and its own worker processes.
 
 The only place that uses pickle, and only between processes that we started ourselves: nothing that is read from a file
-or from anybody else goes through here.
+or from any other process goes through here.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class _Process:
         self.send(spec)
 
     def send(self, message: Any) -> None:
-        with suppress(OSError, ValueError):  # it has died; whoever listens to it will say so
+        with suppress(OSError, ValueError):  # it has died; its listening thread reports that
             ipc.send(self._out, message)
 
     def _listen(self, events: queue.SimpleQueue[Event]) -> None:

@@ -82,7 +82,7 @@ class Shard(NamedTuple):
     seeds: np.ndarray  # i4 (n,)
     start: int
     per_genome: int  # N
-    resets: int  # resets that lie behind an episode's environment, where environments are kept
+    resets: int  # how often an episode's environment was reset before, where environments are kept
     keep: bool  # keep the environments for the next rollout
     max_steps: int = 0  # 0 = the player's own limit
 
@@ -111,7 +111,7 @@ class Played(NamedTuple):
 
 
 class Player(Protocol):
-    """An engine's end: environments, and the lives in them."""
+    """Plays shards: environments, and the networks that act in them."""
 
     def play(self, shard: Shard) -> Played: ...
 

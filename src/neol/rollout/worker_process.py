@@ -103,7 +103,7 @@ def main(control: socket.socket) -> None:
                 os.close(pipe)
 
     signal.signal(signal.SIGCHLD, report_deaths)
-    compile_kernels()
+    prepare()
     while True:
         asked, fds, _, _ = socket.recv_fds(control, 1, 4)
         if not asked:
@@ -154,7 +154,7 @@ def serve(requests: int, replies: int, words: int, place: int) -> None:
             ticket, shard = inbox.get()
             start = shard.start
             reply(PLAYED, player.play(shard), ticket)
-    except Exception as e:  # not an episode's: those are dealt with
+    except Exception as e:  # not an episode's: the player reports those
         reply(CANNOT, str(e) if isinstance(e, NeolError) else f"{type(e).__name__}: {e}", ticket)
 
 
@@ -166,8 +166,10 @@ def _read(source: BinaryIO, inbox: queue.SimpleQueue[Any]) -> None:
     os._exit(0)
 
 
-def compile_kernels() -> None:
-    """Live one moment of the smallest network, so that forks have the kernels."""
+def prepare() -> None:
+    """Import Gymnasium and run one step of the smallest network, so that forks need not, on a step's time."""
+    import gymnasium  # noqa: F401
+
     ph = empty_phenotypes(1, 1, 0, 1, 1)
     ph.node_start[1] = ph.output[0, 0] = 1
     still = Task("still", "", 1, ("x",), ("y",), (Component(FREE, 0),), ())
