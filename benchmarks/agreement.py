@@ -18,30 +18,30 @@ from typing import Any
 import numpy as np
 
 from neol import seeding
-from neol.deploy.evaluation import mean_interval
 from neol.neat.genome import take
 from neol.rollout.envpool_player import EnvPoolEngine
 from neol.rollout.gymnasium_player import LocalGymnasium
 from neol.rollout.shards import Episodes
-from neol.training.configure import configure
+from neol.stats import mean_interval
+from neol.training.configure import configure, resolve
 from neol.training.loop import Training
 
 NETWORKS, EPISODES = 20, 10
 
 
 def compare(name: str, rule: str, generations: int) -> dict[str, Any]:
-    config = configure(name, rule=rule, pop_size=100, seed=5)
+    config = configure(name, rule=rule, pop_size=100, seed=5).config
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Training(config, Path(folder))
+        trainer = Training(resolve(config), Path(folder))
         for _ in range(generations):
-            done = trainer.generation()
+            done = trainer.advance()
         best = take(done.genomes, np.argsort(-done.fitness, kind="stable")[:NETWORKS])
         phenotypes = trainer.compile(best)
     which = Episodes(1, seeding.EVALUATE, 0, EPISODES, common=False)
     limit = config.rollout.max_steps
     returns = []
     for engine in (EnvPoolEngine(trainer.task, limit), LocalGymnasium(trainer.task, limit)):
-        returns.append(engine.run(phenotypes, trainer.plastic, which).returns)
+        returns.append(engine.run(phenotypes, trainer.life, which).returns)
         engine.close()
     trainer.engine.close()
     difference = returns[0].mean(axis=1) - returns[1].mean(axis=1)

@@ -49,8 +49,8 @@ def measure_neol(task: str, cores: int, seconds: float) -> dict[str, float]:
         trainer = Training(configure(task, threads=cores, max_env_steps=0), Path(folder))
 
         def advance() -> int:
-            trainer.generation()
-            return trainer.env_steps
+            trainer.advance()
+            return trainer.history.env_steps
 
         try:
             return timed(advance, seconds)

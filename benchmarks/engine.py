@@ -32,7 +32,7 @@ from neol.config.schema import Config
 from neol.envs.tasks import Task
 from neol.rollout import envpool_player as envpool_engine
 from neol.rollout.core_pinning import free_cores, pinned_to
-from neol.training.configure import configure
+from neol.training.configure import configure, resolve
 from neol.training.loop import Training
 
 TARGETS = {  # (one thread, two threads)
@@ -175,13 +175,13 @@ def split(trainer: Training, raw: Raw, generations: int = 3) -> dict[str, Any]:
     envpool_engine.make_envpool = lambda *a: pools.append(Recorder(*a)) or pools[-1]  # type: ignore[func-returns-value]
     wide, batches, again, ours = np.zeros((4, 2))  # steps, seconds
     try:
-        trainer.generation()  # makes the pool, which a reusable one's later generations do without
+        trainer.advance()  # makes the pool, which a reusable one's later generations do without
         for _ in range(generations):
             wide += raw.block(1.0)
-            steps, made = trainer.env_steps, len(pools)
-            trainer.generation()
-            steps = trainer.env_steps - steps
-            ours += steps, trainer.timing[-1][2]
+            steps, made = trainer.history.env_steps, len(pools)
+            trainer.advance()
+            steps = trainer.history.env_steps - steps
+            ours += steps, trainer.history.timing[-1].rollout_seconds
             with pinned_to(next(iter(free_cores(1)), None)):
                 fresh = Raw(raw.task, raw.envs, raw.max_steps, 1)
                 for pool in pools[made:] or pools[-1:]:
@@ -200,20 +200,21 @@ def measure(trainer: Training, raw: Raw, last: int, max_seconds: float) -> dict[
     steps, seconds, first = 0, 0.0, trainer.outer.generation
     while trainer.outer.generation < last and (seconds < max_seconds or not max_seconds):
         raw.block(1.0)
-        before = trainer.env_steps
-        trainer.generation()
-        steps += trainer.env_steps - before
-        seconds += trainer.timing[-1][2]
+        before = trainer.history.env_steps
+        trainer.advance()
+        steps += trainer.history.env_steps - before
+        seconds += trainer.history.timing[-1].rollout_seconds
     raw.block(1.0)
-    timing = trainer.timing[-3:]
+    timing = trainer.history.timing[-3:]
+    rollouts = sum(r.rollout_seconds for r in timing)
     ours, theirs = steps / seconds, raw.steps / raw.seconds
     result = {
         "generations": [first, trainer.outer.generation],
         "steps_per_second": round(ours),
         "raw_steps_per_second": round(theirs),
         "ratio": round(ours / theirs, 3),
-        "mean_episode_steps": round(trainer.history[-1][7], 1),
-        "outer_loop_share": round(1.0 - sum(r[2] for r in timing) / sum(r[2] + r[3] for r in timing), 4),
+        "mean_episode_steps": round(trainer.history.rows[-1].mean_steps, 1),
+        "outer_loop_share": round(1.0 - rollouts / (rollouts + sum(r.outer_seconds for r in timing)), 4),
     }
     return result
 
@@ -221,8 +222,8 @@ def measure(trainer: Training, raw: Raw, last: int, max_seconds: float) -> dict[
 def breakdown(trainer: Training) -> dict[str, Any]:
     """Where the time of one more generation goes (one thread: lanes would overlap)."""
     with Costs() as costs:
-        trainer.generation()
-    seconds = trainer.timing[-1][2]
+        trainer.advance()
+    seconds = trainer.history.timing[-1].rollout_seconds
     return {
         "pool_creation_share": round(costs.creation / seconds, 4),
         "kernel_share": round(costs.kernel / seconds, 4),
@@ -237,7 +238,7 @@ def measure_all(config: Config, options: argparse.Namespace) -> list[dict[str, A
     start, stop = options.generations
     cases: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Training(config, Path(folder))
+        trainer = Training(resolve(config), Path(folder))
 
         def fresh(threads: int) -> Raw:
             trainer.engine.close()
@@ -245,12 +246,12 @@ def measure_all(config: Config, options: argparse.Namespace) -> list[dict[str, A
             return Raw(trainer.task, config.neat.pop_size, config.rollout.max_steps, threads)
 
         while trainer.outer.generation < start:
-            trainer.generation()
+            trainer.advance()
         for place, threads in enumerate(options.threads, 1):
             last = start + (stop - start) * place // len(options.threads)
             raw = fresh(threads)
             if trainer.task.reusable:
-                trainer.generation()  # makes the pool that would have been there; generation 32 makes another
+                trainer.advance()  # makes the pool that would have been there; generation 32 makes another
             cases.append({"threads": threads, **measure(trainer, raw, last, options.max_seconds)})
         raw = fresh(1)
         cases[0]["costs"] = {**breakdown(trainer), **split(trainer, raw)}
@@ -270,7 +271,7 @@ def main() -> None:
     cases = []
     for task in options.tasks:
         for rule in options.rules:
-            for case in measure_all(configure(task, rule=rule, pop_size=options.pop_size, episodes=1), options):
+            for case in measure_all(configure(task, rule=rule, pop_size=options.pop_size, episodes=1).config, options):
                 cases.append({"task": task, "rule": rule, **case, "target": TARGETS[task][min(case["threads"], 2) - 1]})
                 print(json.dumps(cases[-1]), file=sys.stderr, flush=True)
     print(json.dumps({"benchmark": "engine", "pop_size": options.pop_size, "cases": cases}, indent=1))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import gymnasium
 
-from neol.training.configure import configure
+from neol.training.configure import configure, resolve
 from neol.training.loop import Training
 
 FAMILIES = ("classic_control", "box2d", "toy_text", "mujoco")
@@ -38,19 +38,19 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     for name in options.only or ids():
-        config = configure(name, pop_size=options.pop_size, episodes=1, max_steps=options.max_steps, threads=1)
+        config = configure(name, pop_size=options.pop_size, episodes=1, max_steps=options.max_steps, threads=1).config
         if config.rollout.engine == "gymnasium":
             config = config.replace(workers=1)
         with tempfile.TemporaryDirectory() as folder:
-            trainer = Training(config, Path(folder))
+            trainer = Training(resolve(config), Path(folder))
             for _ in range(3):
-                trainer.generation()
+                trainer.advance()
             trainer.engine.close()
         rows.append(
             {
                 "id": name, "engine": config.rollout.engine, "inputs": trainer.task.n_inputs,
-                "outputs": trainer.task.n_outputs, "env_steps": trainer.env_steps,
-                "steps_per_second": round(trainer.timing[-1][4]),
+                "outputs": trainer.task.n_outputs, "env_steps": trainer.history.env_steps,
+                "steps_per_second": round(trainer.history.timing[-1].steps_per_second),
             }
         )  # fmt: skip
         print(json.dumps(rows[-1]), file=sys.stderr, flush=True)

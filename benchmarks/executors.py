@@ -25,7 +25,7 @@ from neol import seeding
 from neol.envs.registry import find, make, suppressed
 from neol.rollout.open_engine import open_engine
 from neol.rollout.shards import Episodes
-from neol.training.configure import configure
+from neol.training.configure import configure, resolve
 from neol.training.loop import Training
 
 TARGETS = {"lunarlander": 0.85, "bipedalwalker": 0.85, "hopper": 0.85}
@@ -86,19 +86,19 @@ class Steppers:
 
 
 def measure(name: str, workers: int, pop_size: int, generations: tuple[int, int], max_seconds: float) -> dict[str, Any]:
-    config = configure(name, engine="gymnasium", workers=workers, pop_size=pop_size, episodes=1, rule="hebb")
+    config = configure(name, engine="gymnasium", workers=workers, pop_size=pop_size, episodes=1, rule="hebb").config
     steps, seconds = 0, 0.0
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Training(config, Path(folder))
+        trainer = Training(resolve(config), Path(folder))
         raw = Steppers(name, config.rollout.max_steps, workers)
         while trainer.outer.generation < generations[0]:
-            trainer.generation()
+            trainer.advance()
         while trainer.outer.generation < generations[1] and seconds < max_seconds:
             raw.block(3.0)
             before = trainer.env_steps
-            trainer.generation()
+            trainer.advance()
             steps += trainer.env_steps - before
-            seconds += trainer.timing[-1][2]
+            seconds += trainer.history.timing[-1].rollout_seconds
         raw.block(3.0)
         raw.close()
         trainer.engine.close()
@@ -119,19 +119,19 @@ def measure_ray(name: str, pop_size: int, repeats: int) -> dict[str, Any]:
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()
-    config = configure(name, engine="gymnasium", workers=2, pop_size=pop_size, episodes=1, rule="hebb")
+    config = configure(name, engine="gymnasium", workers=2, pop_size=pop_size, episodes=1, rule="hebb").config
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Training(config, Path(folder))
+        trainer = Training(resolve(config), Path(folder))
         for _ in range(3):
-            trainer.generation()
-        ph, plastic = trainer.compile(trainer.outer.ask()), trainer.plastic
+            trainer.advance()
+        ph, life = trainer.compile(trainer.outer.ask()), trainer.life
         rates: dict[str, list[float]] = {"processes": [], "ray": []}
         on = config.replace(executor="ray", ray_address=cluster.address).rollout
         engines = {"processes": trainer.engine, "ray": open_engine(trainer.task, on)}
         for repeat in range(repeats + 1):
             for where, engine in engines.items():
                 started = time.perf_counter()
-                result = engine.run(ph, plastic, Episodes(0, seeding.EPISODE, repeat, 1, True))
+                result = engine.run(ph, life, Episodes(0, seeding.EPISODE, repeat, 1, True))
                 if repeat:  # the first one starts things up
                     rates[where].append(result.env_steps / (time.perf_counter() - started))
         for engine in engines.values():

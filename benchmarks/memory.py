@@ -59,7 +59,7 @@ def run(task: str, settings: dict[str, Any]) -> dict[str, Any]:
         "resident_mb_after_training": round(process.memory_info().rss / MB, 1),
         "peak_mb": round(peak_mb(), 1),
         "generations": len(resident),
-        "env_steps": summary["env_steps"],
+        "env_steps": summary.env_steps,
         "seconds": round(time.monotonic() - started, 1),
     }
 

@@ -53,7 +53,7 @@ GENOME = (
 
 
 def settings(size: int, threshold: float) -> Config:
-    return configure(TASK.name, preset="paper", rule="none", pop_size=size, compatibility_threshold=threshold)
+    return configure(TASK.name, preset="paper", rule="none", pop_size=size, compatibility_threshold=threshold).config
 
 
 def neat_python_config(config: Config) -> Any:

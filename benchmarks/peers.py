@@ -51,7 +51,7 @@ def run_theirs(task_name: str, pop: int, generations: int, seed: int, max_second
     from neol.training.configure import configure
 
     task = find(task_name)
-    config = configure(task_name, preset="paper", rule="none", pop_size=pop, generations=generations, seed=seed)
+    config = configure(task_name, preset="paper", rule="none", pop_size=pop, generations=generations, seed=seed).config
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "neat.ini"
         path.write_text(neat_file(config, task.n_inputs, task.n_outputs))
@@ -111,7 +111,7 @@ def run_ours(task_name: str, pop: int, generations: int, seed: int, max_seconds:
 
     config = configure(
         task_name, preset="paper", rule="none", pop_size=pop, generations=generations, seed=seed, threads=1
-    )
+    ).config
     with tempfile.TemporaryDirectory() as folder:
         warm = Training(config.replace(pop_size=2 * config.neat.elitism, max_steps=5), Path(folder))
         for _ in range(2):

@@ -12,6 +12,6 @@ for name, lr in (("hebb", 0.25), ("matched control, lr = 0", 0.0)):
     for seed in (1, 2, 3):
         out = f"runs/compare/{lr}-{seed}"
         run = neol.train("lunarlander", rule="hebb", lr=lr, seed=seed, max_env_steps=500_000, out=out, resume=True)
-        held_out.append(run.summary["champion_return_mean"])
+        held_out.append(run.summary.champion_return_mean)
     shown = ", ".join(f"{r:.0f}" for r in held_out)
     print(f"{name}: median held-out return {statistics.median(held_out):.0f} over seeds ({shown})")

@@ -24,7 +24,7 @@ rule = "hebb"
 
 # %% The same as `neol study run FILE --out DIR`; start it again and it goes on. The matched control comes by itself.
 DIR = "runs/study-example"
-subprocess.run([sys.executable, "-m", "neol.cli", "study", "run", str(FILE), "--out", DIR], check=True)
+subprocess.run([sys.executable, "-m", "neol", "study", "run", str(FILE), "--out", DIR], check=True)
 
 # %% Scores: (task, arm) -> one number per seed
 study = neol.Study(DIR)
@@ -44,4 +44,4 @@ best = max(study.rows, key=lambda r: r.held_out)
 print(best.arm, best.seed, best.held_out, neol.PlasticNetwork.from_json(study.champion(best.run)).weights)
 
 # %% One page with everything
-subprocess.run([sys.executable, "-m", "neol.cli", "report", DIR], check=True)
+subprocess.run([sys.executable, "-m", "neol", "report", DIR], check=True)

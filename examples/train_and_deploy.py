@@ -8,7 +8,7 @@ import gymnasium
 import neol
 
 run = neol.train("cartpole", rule="hebb", pop_size=50, generations=10, seed=0, out="runs/example", resume=True)
-print(f"held-out return: {run.summary['champion_return_mean']:.1f}")
+print(f"held-out return: {run.summary.champion_return_mean:.1f}")
 
 net = run.champion  # a neol.PlasticNetwork
 env = gymnasium.make("CartPole-v1")

@@ -1,4 +1,4 @@
-"""The slow reference: one network and its plasticity in plain Python, one obvious line per equation of METHOD.md.
+"""The slow reference: one network and its plasticity in plain Python, one obvious line per equation of docs/method.md.
 
 Written from neat-python's definitions and the method's text, not from our kernels; nothing of `neol` is imported.
 `settings` is anything with the fields of config.PlasticityConfig.

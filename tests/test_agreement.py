@@ -15,11 +15,10 @@ from neol.config.schema import PlasticityConfig
 from neol.envs.registry import find, make
 from neol.envs.tasks import Task
 from neol.neat.evolution import Neat
-from neol.network.normalization import IDENTITY
 from neol.network.phenotype import compile_phenotypes
-from neol.network.plasticity import plasticity
 from neol.rollout.envpool_player import EnvPoolPlayer
 from neol.rollout.gymnasium_player import GymnasiumPlayer
+from neol.rollout.life import life_of
 from neol.rollout.shards import Episodes, Played, ShardedRollout
 from neol.training.configure import configure
 
@@ -84,12 +83,12 @@ class Matched(GymnasiumPlayer):
 
 
 def plan(task: Task, rule: PlasticityConfig, genomes: int) -> ShardedRollout:
-    neat = configure(task.name, pop_size=genomes).neat
+    neat = configure(task.name, pop_size=genomes).config.neat
     outer = Neat(neat, task.n_inputs, task.n_outputs, 4)
     for _ in range(3):
         outer.tell(np.arange(genomes, dtype=float))
     phenotypes = compile_phenotypes(outer.ask(), task.n_inputs, task.n_outputs)
-    return ShardedRollout(task, phenotypes, plasticity(rule), Episodes(3, 2, 0, 2, False), IDENTITY)
+    return ShardedRollout(task, phenotypes, life_of(task, rule), Episodes(3, 2, 0, 2, False))
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -20,12 +20,14 @@ from neol.cli import main as cli
 from neol.envs.registry import import_envpool
 from neol.envs.tasks import TASKS
 from neol.errors import NeolError
+from neol.outer.base import Outcome
 from neol.outer.hedge_pool import HedgePool, normalised_losses, random_pool
 from neol.outer.selectors import hedge
 from neol.theory.audit import allowed, audit_task, deploy, replicate, scatter, try_comparators, verdict_on_a5
 from neol.theory.on_tasks import TaskSetting, diameters, inner_curves, open_stage, outer_curves, play_task
 from neol.theory.pools import run_pool
 from neol.training.configure import configure
+from neol.training.loop import problem_of
 
 RULES = ("hebb", "oja", "bcm")
 SMALL: dict[str, Any] = {"rounds": 12, "pool": 4, "audit_rounds": 3, "comparators": 4, "max_steps": 60}
@@ -135,7 +137,7 @@ def test_a_round_is_replayed_to_the_bit_among_any_comparators(played):
 
 
 def test_replicated_populations_are_the_same_networks():
-    config = configure("cartpole")
+    config = configure("cartpole").config
     genomes = random_pool(config.neat, 4, 2, 5, 3)
     from neol.neat.genome import concatenate
     from neol.network.phenotype import compile_phenotypes
@@ -244,7 +246,7 @@ def test_a_wrong_normalisation_is_one_sentence_that_names_the_range_observed(tmp
 
 
 def test_random_pools_differ_in_topology_and_follow_the_seed():
-    config = configure("lunarlander").neat
+    config = configure("lunarlander").config.neat
     pool = random_pool(config, 8, 2, 16, 4)
     shapes = {
         tuple(sorted(zip(pool.source[p, :n], pool.target[p, :n], strict=True))) for p, n in enumerate(pool.n_conns)
@@ -271,27 +273,33 @@ def test_a_pool_comes_from_a_run(tmp_path):
         open_stage(TaskSetting("hopper", run=Path(tmp_path / "run"), **{**SMALL, "pool": 3}))
 
 
-def test_hedge_over_a_pool_has_the_shape_of_neat():
-    config = configure("cartpole").neat
-    outer = HedgePool(config, 6, 0.0, 500.0, False, 50, 4, 2, seed=1)
+def test_hedge_over_a_pool_is_an_outer_loop_as_neat_is():
+    problem = problem_of(configure("cartpole", outer="hedge", pool=6, generations=50, seed=1))
+    assert (problem.inputs, problem.outputs, problem.fitness_range) == (4, 2, (0.0, 500.0))
+    outer = HedgePool(problem)
+
+    def told(fitness, adapted=None):
+        return Outcome(fitness, fitness[:, None], np.ones((6, 1), int), adapted)
+
     first = outer.ask()
     fitness = np.array([10.0, 500.0, 20.0, 30.0, 40.0, 50.0])
     for _ in range(30):
-        outer.tell(fitness)
+        outer.tell(told(fitness))
     assert outer.generation == 30
     assert outer.selector.p.argmax() == 1
-    assert outer.groups < 6
+    assert outer.metrics()["effective_topologies"] < 6
+    assert np.array_equal(outer.candidates(told(fitness), 1).weight[0], first.weight[1])
     assert all(np.array_equal(a, b) for a, b in zip(first, outer.ask(), strict=True))  # nothing evolves
     adapted = first.weight + 1.0
-    outer.tell(fitness, adapted)
+    outer.tell(told(fitness, adapted))
     assert np.array_equal(outer.ask().weight, adapted)  # each topology carries its weights on
-    again = HedgePool(config, 6, 0.0, 500.0, False, 50, 4, 2, seed=1)
+    again = HedgePool(problem)
     again.restore(outer.state())
-    again.tell(fitness)
-    outer.tell(fitness)
+    again.tell(told(fitness))
+    outer.tell(told(fitness))
     assert all(np.array_equal(a, b) for a, b in zip(again.state().values(), outer.state().values(), strict=True))
     with pytest.raises(NeolError, match=r"returns of generation 32 range from 10 to 501"):
-        outer.tell(np.array([10.0, 501.0, 20.0, 30.0, 40.0, 50.0]))
+        outer.tell(told(np.array([10.0, 501.0, 20.0, 30.0, 40.0, 50.0])))
 
 
 def test_training_with_hedge_selects_and_resumes_to_the_same_bits(tmp_path):
@@ -306,7 +314,7 @@ def test_training_with_hedge_selects_and_resumes_to_the_same_bits(tmp_path):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
     history = neol.load(tmp_path / "a").history
     assert (history["mean_nodes"] == history["mean_nodes"][0]).all()  # no topology changes
-    assert history["species"][0] == 5  # p is uniform at first
+    assert history["effective_topologies"][0] == 5  # p is uniform at first
     code, _, err = neol_("train", "cartpole", *tiny, "--return-high=3", "--out", tmp_path / "c")
     assert code == 2
     assert "losses must lie in [0, 1], but the returns of generation 0 range from" in err

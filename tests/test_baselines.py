@@ -28,7 +28,7 @@ from neol.training import loop as training
 from neol.training import run_folder
 from neol.training.run import Run
 
-OUTCOME = (run_folder.HISTORY, run_folder.CONFIG, baselines.CHAMPION, baselines.FINAL)
+OUTCOME = (run_folder.HISTORY, run_folder.CONFIG, run_folder.POLICY, run_folder.FINAL_POLICY)
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,7 @@ def test_the_plain_policy_acts_as_the_library_does(algorithm: str, task: str, la
 
 
 def test_ppo_learns_to_balance(runs: dict[str, Run]) -> None:
-    assert runs["ppo"].summary["champion_return_mean"] > 80  # a random policy's is 22
+    assert runs["ppo"].summary.champion_return_mean > 80  # a random policy's is 22
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -182,7 +182,7 @@ def test_steps_are_counted_exactly_to_the_first_update_that_reaches_the_limit(na
     run, (_, settings) = runs[name], RUNS[name]
     per_update = {"ppo": 8 * 32, "sac": 1}[name]
     expected = -(-settings["max_env_steps"] // per_update) * per_update
-    assert run.summary["env_steps"] == run.history["env_steps"][-1] == expected
+    assert run.summary.env_steps == run.history["env_steps"][-1] == expected
     assert run.history["env_steps"][0] == -(-settings["interval"] // per_update) * per_update
     assert (np.diff(run.history["env_steps"]) > 0).all()
 
@@ -202,15 +202,14 @@ def test_history_tells_the_papers_metric_and_the_summary_has_the_keys_of_train(
 ) -> None:
     small = {"pop_size": 10, "generations": 1, "max_steps": 20, "champion_candidates": 1, "champion_episodes": 2}
     ours = training.train("cartpole", out=tmp_path / "run", **small).summary
-    evolution = {"champion_is_best_by_fitness", "best_by_fitness_return_mean", "best_by_fitness_return_ci95"}
+    evolution = {"outer", "champion_is_best_by_fitness", "best_by_fitness_return_mean", "best_by_fitness_return_ci95"}
     for run in runs.values():
         best = np.fmax.accumulate(run.history["best_return"])
         assert np.array_equal(best, run.history["best_so_far"])
-        assert run.summary["best_so_far"] == best[-1]
-        assert set(ours) - evolution <= set(run.summary)
-        assert {"final_return_mean", "final_return_ci95", "parameters", "cpu_seconds"} <= set(run.summary)
-        assert run.summary["cpu_seconds"] > 0
-    assert runs["ppo"].summary["parameters"] == (4 + 1) * 64 + (64 + 1) * 64 + (64 + 1) * 2
+        assert run.summary.best_so_far == best[-1]
+        assert set(ours.as_dict()) - evolution <= set(run.summary.as_dict())
+        assert run.summary.cpu_seconds > 0
+    assert runs["ppo"].summary.parameters == (4 + 1) * 64 + (64 + 1) * 64 + (64 + 1) * 2
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -218,7 +217,7 @@ def test_the_champions_return_is_that_of_100_held_out_episodes(name: str, runs: 
     run, (task, settings) = runs[name], RUNS[name]
     seeds = seeding.episode_seeds(settings["seed"], seeding.HELD_OUT, 0, 1, 100, True)
     returns, _ = play(load_policy(run.path), TASKS[task], seeds, settings.get("max_steps", TASKS[task].max_steps))
-    assert run.summary["champion_return_mean"] == returns.mean()
+    assert run.summary.champion_return_mean == returns.mean()
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -244,16 +243,16 @@ def test_a_run_that_was_killed_and_resumed_ends_in_the_same_bytes(
     for file in OUTCOME:
         assert (folder / file).read_bytes() == (runs[name].path / file).read_bytes(), file
     summaries = Run(folder).summary, runs[name].summary
-    assert summaries[0]["champion_return_mean"] == summaries[1]["champion_return_mean"]
+    assert summaries[0].champion_return_mean == summaries[1].champion_return_mean
 
 
 def test_a_folder_is_not_taken_over_and_settings_hold_at_a_resume(runs: dict[str, Run], tmp_path: Path) -> None:
     path = runs["ppo"].path
     with pytest.raises(NeolError, match="holds another run"):
         baselines.train("ppo", "cartpole", out=path, **PPO)
-    with pytest.raises(NeolError, match="seed = 4 is not allowed with --resume"):
+    with pytest.raises(NeolError, match="seed = 4 is not allowed with resume=True"):
         baselines.train("ppo", "cartpole", out=path, resume=True, **{**PPO, "seed": 4})
-    with pytest.raises(NeolError, match="threads = 2 is not allowed with --resume"):
+    with pytest.raises(NeolError, match="threads = 2 is not allowed with resume=True"):
         baselines.train("ppo", "cartpole", out=path, resume=True, threads=2, **PPO)
     with pytest.raises(NeolError, match="max_env_steps = 20000 .* learning_rate depends on that"):
         baselines.train("ppo", "cartpole", out=path, resume=True, **{**PPO, "max_env_steps": 20_000})
@@ -266,7 +265,7 @@ def test_a_folder_is_not_taken_over_and_settings_hold_at_a_resume(runs: dict[str
 def test_without_a_schedule_a_finished_run_can_be_given_more_steps(lab: Path) -> None:
     run = Run(lab / "longer")
     assert run.history["env_steps"].tolist() == [512, 1024]
-    assert run.summary["env_steps"] == 1024
+    assert run.summary.env_steps == 1024
 
 
 def test_a_damaged_checkpoint_is_refused(lab: Path) -> None:

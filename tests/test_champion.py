@@ -16,10 +16,9 @@ from neol.config.schema import ACTIVATION_ID, AGGREGATION_ID, Config
 from neol.envs.tasks import TASKS
 from neol.neat.evolution import Neat
 from neol.neat.genome import Genomes, empty_genomes, take
-from neol.network.normalization import IDENTITY, Normalization
 from neol.network.phenotype import Phenotypes, compile_phenotypes
-from neol.network.plasticity import Plasticity, plasticity
 from neol.rollout.envpool_player import EnvPoolEngine
+from neol.rollout.life import Life, life_of
 from neol.rollout.shards import Episodes, RolloutResult
 from neol.training.champion import Champion, choose_champion, select
 from neol.training.configure import configure
@@ -35,13 +34,11 @@ class WatchedEngine(EnvPoolEngine):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.played: list[tuple[int, Episodes, Plasticity]] = []
+        self.played: list[tuple[int, Episodes, Life]] = []
 
-    def run(
-        self, phenotypes: Phenotypes, plastic: Plasticity, episodes: Episodes, normal: Normalization = IDENTITY
-    ) -> RolloutResult:
-        self.played.append((phenotypes.size, episodes, plastic))
-        return super().run(phenotypes, plastic, episodes, normal)
+    def run(self, phenotypes: Phenotypes, life: Life, episodes: Episodes) -> RolloutResult:
+        self.played.append((phenotypes.size, episodes, life))
+        return super().run(phenotypes, life, episodes)
 
 
 def poles(*policies: tuple[float, ...]) -> Genomes:
@@ -68,14 +65,14 @@ def choose(candidates: Genomes, config: Config) -> tuple[Champion, WatchedEngine
         config,
         candidates,
         lambda g: compile_phenotypes(g, task.n_inputs, task.n_outputs),
-        plasticity(config.plasticity),
+        life_of(task, config.plasticity),
     )
     engine.close()
     return champion, engine
 
 
 def settings(task: str = "cartpole", **changes: Any) -> Config:
-    return configure(task, **{"champion_trials": 4, "champion_episodes": 12, "seed": 5, **changes})
+    return configure(task, **{"champion_trials": 4, "champion_episodes": 12, "seed": 5, **changes}).config
 
 
 def weights_of(champion: Champion) -> dict[tuple[int, int], float]:
@@ -88,19 +85,19 @@ def test_the_candidate_that_holds_up_is_chosen_wherever_it_stands(place: int) ->
     policies[place] = STANDS
     champion, _ = choose(poles(*policies), settings(rule="none"))
     assert weights_of(champion)[(-4, 1)] == 0.5
-    assert champion.summary["champion_is_best_by_fitness"] == (place == 0)
-    assert champion.summary["champion_return_mean"] == 500.0
-    assert champion.summary["champion_return_ci95"] == [500.0, 500.0]
+    assert champion.facts["champion_is_best_by_fitness"] == (place == 0)
+    assert champion.facts["champion_return_mean"] == 500.0
+    assert champion.facts["champion_return_ci95"] == (500.0, 500.0)
 
 
 def test_the_best_by_fitness_is_reported_beside_the_champion_on_the_same_episodes() -> None:
     champion, _ = choose(poles(FALLS, STANDS), settings(rule="none"))
-    s = champion.summary
+    s = champion.facts
     assert s["best_by_fitness_return_mean"] < 20 < s["champion_return_mean"]
     assert s["best_by_fitness_return_ci95"][0] < s["best_by_fitness_return_mean"] < s["best_by_fitness_return_ci95"][1]
     alone, _ = choose(poles(FALLS), settings(rule="none"))
-    assert alone.summary["champion_return_mean"] == s["best_by_fitness_return_mean"]
-    assert alone.summary["champion_is_best_by_fitness"]
+    assert alone.facts["champion_return_mean"] == s["best_by_fitness_return_mean"]
+    assert alone.facts["champion_is_best_by_fitness"]
 
 
 def test_one_lucky_episode_does_not_make_a_champion() -> None:
@@ -166,7 +163,7 @@ def test_however_many_tie_eight_go_on() -> None:
 
 def test_clones_are_not_played_against_each_other() -> None:
     champion, engine = choose(poles(STANDS, STANDS, FALLS), settings(rule="none"))
-    assert champion.summary["champion_is_best_by_fitness"]
+    assert champion.facts["champion_is_best_by_fitness"]
     assert len(engine.played) == 3  # two rounds and the held-out episodes
 
 
@@ -178,13 +175,13 @@ def candidates_of(task: str, count: int) -> Genomes:
 @pytest.mark.parametrize("task", ["lunarlander", "hopper"])
 def test_the_choice_and_every_reported_number_can_be_computed_again(task: str) -> None:
     config = settings(task, max_steps=80, champion_trials=3, reward_scale=0.05)
-    genomes, t, lesson = candidates_of(task, 8), TASKS[task], plasticity(config.plasticity)
+    genomes, t, life = candidates_of(task, 8), TASKS[task], life_of(TASKS[task], config.plasticity)
     champion, watched = choose(genomes, config)
 
-    def returns(chosen: list[int], purpose: int, part: int, episodes: int, lesson: Plasticity = lesson) -> np.ndarray:
+    def returns(chosen: list[int], purpose: int, part: int, episodes: int, life: Life = life) -> np.ndarray:
         phenotypes = compile_phenotypes(take(genomes, chosen), t.n_inputs, t.n_outputs)
         which = Episodes(config.run.seed, purpose, part, episodes, common=True)
-        return EnvPoolEngine(t, 80, threads=1).run(phenotypes, lesson, which).returns
+        return EnvPoolEngine(t, 80, threads=1).run(phenotypes, life, which).returns
 
     first = returns(list(range(8)), seeding.SELECTION, 0, 3)
     best = sorted(range(8), key=lambda i: -first[i].mean())[:4]
@@ -192,7 +189,7 @@ def test_the_choice_and_every_reported_number_can_be_computed_again(task: str) -
     means = [np.concatenate([first[b], second[i]]).mean() for i, b in enumerate(best)]
     chosen = best[int(np.argmax(means))]
     held_out = returns([chosen], seeding.HELD_OUT, 0, 12)[0]
-    s = champion.summary
+    s = champion.facts
     gene = genomes.weight[chosen, : genomes.n_conns[chosen]]
     assert set(weights_of(champion).values()) == set(gene.tolist())
     assert s["champion_is_best_by_fitness"] == (chosen == 0)
@@ -201,7 +198,7 @@ def test_the_choice_and_every_reported_number_can_be_computed_again(task: str) -
     assert s["champion_return_std"] == pytest.approx(held_out.std(ddof=1), rel=1e-12)
     interval = stats.t.interval(0.95, 11, loc=held_out.mean(), scale=stats.sem(held_out))
     assert s["champion_return_ci95"] == pytest.approx(interval, rel=1e-12)
-    static = returns([chosen], seeding.HELD_OUT, 0, 12, lesson._replace(rule=0))[0]
+    static = returns([chosen], seeding.HELD_OUT, 0, 12, life._replace(plastic=life.plastic._replace(rule=0)))[0]
     assert s["champion_without_plasticity_return_mean"] == pytest.approx(static.mean(), rel=1e-12)
     assert static.mean() != held_out.mean()
 
@@ -245,7 +242,7 @@ def test_more_held_out_episodes_do_not_change_the_choice() -> None:
     few, many = (choose(candidates_of("lunarlander", 6), settings("lunarlander", max_steps=60, champion_episodes=n))[0]
                  for n in (2, 30))  # fmt: skip
     assert few.json == many.json
-    assert few.summary["champion_selection_return_mean"] == many.summary["champion_selection_return_mean"]
+    assert few.facts["champion_selection_return_mean"] == many.facts["champion_selection_return_mean"]
 
 
 def test_a_run_deploys_the_chosen_one_and_the_summary_says_both(tmp_path: Path) -> None:
@@ -254,15 +251,15 @@ def test_a_run_deploys_the_chosen_one_and_the_summary_says_both(tmp_path: Path) 
         champion_candidates=5, champion_trials=5, champion_episodes=10,
     )  # fmt: skip
     s = run.summary
-    assert s["best_fitness"] == run.history["best_fitness"][-1]
-    assert {"champion_return_mean", "best_by_fitness_return_mean", "champion_is_best_by_fitness"} <= set(s)
+    assert s.best_fitness == run.history["best_fitness"][-1]
+    assert {"champion_return_mean", "best_by_fitness_return_mean", "champion_is_best_by_fitness"} <= set(s.as_dict())
     config = run.config
     task = TASKS["cartpole"]
     which = Episodes(config.run.seed, seeding.HELD_OUT, 0, 10, common=True)
     deployed = neol.PlasticNetwork.from_json(run.champion_path)
     engine = EnvPoolEngine(task, config.rollout.max_steps, threads=1)
-    again = engine.run(deployed.network.phenotype, plasticity(deployed.settings), which)
-    assert s["champion_return_mean"] == again.returns.mean()  # the file plays as the genome did
+    again = engine.run(deployed.network.phenotype, life_of(task, deployed.settings), which)
+    assert s.champion_return_mean == again.returns.mean()  # the file plays as the genome did
 
 
 def test_the_candidates_are_the_last_generations_best_and_the_best_of_generations_before(tmp_path: Path) -> None:

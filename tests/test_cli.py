@@ -23,14 +23,17 @@ from hypothesis import strategies as st
 
 import neol
 from neol.cli import main as cli
-from neol.config.schema import Config, field_choices, field_help, field_type, fields
+from neol.cli import options as cli_options
+from neol.config.schema import Config, field_choices, field_help, field_type, fields, is_basic
 from neol.envs.tasks import TASKS
 from neol.errors import NeolError
 from neol.training import loop as training
 from neol.training import run_folder
 from neol.training.configure import configure
 
-COMMANDS = ("train", "evaluate", "replay", "draw", "export", "baseline", "regret", "tasks")
+COMMANDS = (
+    "train", "check", "evaluate", "replay", "draw", "export", "study", "report", "baseline", "regret", "tasks",
+)  # fmt: skip
 TINY = (
     "--pop-size=10", "--generations=2", "--episodes=1", "--max-steps=40", "--threads=1", "--champion-candidates=2",
     "--champion-trials=1", "--champion-episodes=2",
@@ -96,6 +99,15 @@ def test_help_names_every_command_and_no_command_is_help() -> None:
     assert neol_() == shown
 
 
+def test_help_has_an_example_of_every_command_that_its_parser_takes() -> None:
+    lines = [line.split() for line in neol_("--help").out.splitlines() if line.startswith("  neol ")]
+    assert [words[1] for words in lines] == list(COMMANDS)
+    parser = cli._parser()
+    for words in lines:
+        assert parser.parse_args(words[1:]).command == words[1]
+        assert f"example: {' '.join(words)}" in neol_(words[1], "--help").out
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command: str) -> None:
     shown = neol_(command, "--help")
@@ -104,8 +116,9 @@ def test_every_command_has_help(command: str) -> None:
 
 
 def test_every_setting_is_an_option_with_its_help_and_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_options, "WIDTH", 1000)
     monkeypatch.setenv("COLUMNS", "1000")  # no wrapping
-    shown = " ".join(neol_("train", "--help").out.split())
+    shown = " ".join(neol_("train", "--help-all").out.split())
     for name, default in Config().flat().items():
         if name == "task":
             continue
@@ -116,11 +129,30 @@ def test_every_setting_is_an_option_with_its_help_and_default(monkeypatch: pytes
         assert re.search(option, shown), name
 
 
-def test_the_options_that_were_asked_for_are_there() -> None:
-    shown = neol_("train", "--help").out
-    asked = "rule lr pop-size generations episodes max-steps seed inheritance weight-mutation threads window out resume"
-    for name in [*asked.split(), "config", "preset", "neat-config", "max-env-steps", "fitness-target"]:
-        assert f"--{name}" in shown
+def shown_options(*words: str) -> set[str]:
+    """The options that a help text explains."""
+    return set(re.findall(r"^  (?:-\w, )?--([\w-]+)", neol_(*words).out, re.MULTILINE))
+
+
+def test_help_shows_the_options_that_matter_and_help_all_the_others() -> None:
+    few, every = shown_options("train", "--help"), shown_options("train", "--help-all")
+    basic = {name.replace("_", "-") for name in fields() if is_basic(name)}
+    settings = {name.replace("_", "-") for name in fields()} - {"task"}
+    assert few & settings == basic
+    assert every >= settings | {"out", "resume", "preset", "config", "neat-config", "film", "quiet", "json"}
+    assert 20 <= len(few) <= 26
+    asked = "seed generations max-env-steps pop-size episodes max-steps rule lr inheritance engine env-kwargs workers"
+    assert {*asked.split(), "out", "resume", "config", "help-all"} <= few
+    hidden = len(every) - len(few)
+    assert f"`neol train --help-all` shows {hidden} more options." in neol_("train", "--help").out
+    assert "more options" not in neol_("train", "--help-all").out
+
+
+def test_help_fits_80_columns_on_any_wider_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for columns in ("80", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        for words in (["--help"], ["train", "--help-all"], *([name, "--help"] for name in COMMANDS)):
+            assert max(map(len, neol_(*words).out.splitlines())) <= 80, words
 
 
 def test_version() -> None:
@@ -134,10 +166,14 @@ HEAVY = ("numba", "envpool", "torch", "jax", "ray", "matplotlib", "gymnasium", "
     "code",
     [
         "import neol",
-        "import neol; dir(neol); neol.Config(); neol.NeolError; neol.configure('cartpole')",
-        *(f"from neol.cli.main import main; main({argv})" for argv in (["--help"], ["train", "--help"], ["tasks"], [])),
+        "import neol; dir(neol); neol.Config(); neol.NeolError; neol.configure('cartpole').config",
+        *(
+            f"from neol.cli.main import main; main({argv})"
+            for argv in (["--help"], ["train", "--help"], ["train", "--help-all"], ["tasks"], [])
+        ),
         "from neol.cli.main import main; main(['train', 'cartpole', '--rule', 'heb'])",
         "from neol.cli.main import main; main(['train', 'cartpole', '--polysize', '3'])",
+        "from neol.cli.main import main; main(['check', '--help'])",
     ],
 )
 def test_help_and_mistakes_load_nothing_heavy(code: str) -> None:
@@ -150,7 +186,7 @@ def test_help_and_mistakes_load_nothing_heavy(code: str) -> None:
 
 
 def test_the_public_names_are_there() -> None:
-    for name in ("train", "load", "evaluate", "replay", "PlasticNetwork", "Run", "Config", "NeolError"):
+    for name in ("train", "check", "load", "evaluate", "replay", "PlasticNetwork", "Run", "Config", "NeolError"):
         assert name in dir(neol)
         assert getattr(neol, name).__doc__
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
@@ -164,15 +200,15 @@ def test_train_writes_the_run_and_tells_the_held_out_return(tmp_path: Path) -> N
     done = neol_("train", "cartpole", "--out", tmp_path / "run", *TINY)
     summary = neol.load(tmp_path / "run").summary
     assert done.code == 0
-    assert f"{summary['champion_return_mean']:.1f}" in done.out
-    assert f"{summary['best_fitness']:.1f}" in done.out
+    assert f"{summary.champion_return_mean:.1f}" in done.out
+    assert f"{summary.best_fitness:.1f}" in done.out
     assert str(tmp_path / "run" / run_folder.CHAMPION) in done.out
     assert "generation 1" in done.err  # progress is not on standard output
 
 
 def test_train_as_json_prints_the_summary_alone(tmp_path: Path) -> None:
     done = neol_("train", "cartpole", "--out", tmp_path / "run", "--json", "--quiet", *TINY)
-    assert json.loads(done.out) == neol.load(tmp_path / "run").summary
+    assert json.loads(done.out) == json.loads((tmp_path / "run" / "summary.json").read_text())
     assert done.err == ""
 
 
@@ -260,6 +296,14 @@ def test_draw_makes_a_drawing_and_a_curve(own_run: Path, tmp_path: Path) -> None
     assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_draw_takes_several_runs_and_champions(own_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "copy.json").write_bytes((own_run / run_folder.CHAMPION).read_bytes())
+    done = neol_("draw", own_run, tmp_path / "copy.json")
+    made = [own_run / "network.svg", own_run / "curve.svg", tmp_path / "copy.svg"]
+    assert (done.code, done.out.split()) == (0, [str(p) for p in made])
+    assert all(p.stat().st_size > 1000 for p in made)
+
+
 def test_export_gives_the_champion_back(run: Path, tmp_path: Path) -> None:
     champion = json.loads((run / run_folder.CHAMPION).read_text())
     assert json.loads(neol_("export", run).out) == champion
@@ -277,7 +321,7 @@ def test_tasks_are_listed(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_traceback(run: Path) -> None:
-    command = f"{sys.executable} -m neol.cli export {run} | head -c 20"
+    command = f"{sys.executable} -m neol export {run} | head -c 20"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.stdout == (run / run_folder.CHAMPION).read_text()[:20]
     assert done.stderr == ""
@@ -340,13 +384,19 @@ BAD: dict[str, tuple[Build, str]] = {
     "unknown command": (lambda r, o, t: ["trian", "cartpole"], "'train'"),
     "unknown option": (training_with("--pop-sise", "3"), "did you mean '--pop-size'"),
     "unknown option of evaluate": (lambda r, o, t: ["evaluate", r, "--episode", "3"], "did you mean '--episodes'"),
+    "an option by another library's name": (training_with("--learning-rate", "3"), "did you mean '--lr'"),
+    "an option for a GPU": (training_with("--device", "cuda"), "NEOL runs on the CPU"),
+    "a key by another library's name": (config_file("[plasticity]\nlearning_rate = 1"), "did you mean 'lr'?"),
+    "a key by another name in another table": (
+        config_file("[run]\npopulation = 1"), "did you mean 'pop_size'? That belongs into [neat].",
+    ),
     "surplus argument": (training_with("hopper"), "hopper"),
     "missing value": (training_with("--lr"), "--lr"),
     "unknown rule": (training_with("--rule", "hebbian"), "did you mean 'hebb'"),
     "unknown preset": (training_with("--preset", "papr"), "did you mean 'paper'"),
     "unknown activation": (training_with("--activation-options", "tanh,sigmod"), "did you mean 'sigmoid'"),
     "unknown key": (config_file("[plasticity]\nrul = 'hebb'"), "did you mean 'rule'"),
-    "key in the wrong table": (config_file("[run]\nlr = 1.0"), "lr"),
+    "key in the wrong table": (config_file("[run]\nlr = 1.0"), "it belongs into [plasticity]"),
     "unknown table": (config_file("[plastic]\nlr = 1.0"), "did you mean 'plasticity'"),
     "torn config file": (config_file("[run\nseed = 1"), "not valid TOML"),
     "deep config file": (config_file("a = " + "[" * 50_000), "bad.toml"),
@@ -415,6 +465,11 @@ BAD: dict[str, tuple[Build, str]] = {
     "replay below a file": (lambda r, o, t: ["replay", r, "--out", toml(t, "") / "a.gif"], "cannot write"),
     "draw into another format": (lambda r, o, t: ["draw", r, "--out", t / "a.pdf", "--curve", t / "c.svg"], ".svg"),
     "draw in /proc": (lambda r, o, t: ["draw", r, "--out", "/proc/a.svg", "--curve", t / "c.svg"], "cannot write"),
+    "draw several into one file": (lambda r, o, t: ["draw", r, o, "--out", t / "a.svg"], "--out is for one RUN, not 2"),
+    "draw several of which one is none": (lambda r, o, t: ["draw", o, t / "nothing"], "No such file"),
+    "draw several of which one is no run": (lambda r, o, t: ["draw", o, t], "not a run's folder"),
+    "export as ONNX": (lambda r, o, t: ["export", r, "--out", t / "x.onnx"], "neat-python's network JSON"),
+    "export as nothing": (lambda r, o, t: ["export", r, "--out", t / "champion"], "must end in .json"),
     "export below a file": (lambda r, o, t: ["export", r, "--out", toml(t, "") / "a.json"], "cannot write"),
     "export over a folder": (lambda r, o, t: ["export", r, "--out", t], "cannot write"),
     "max-steps beyond 32 bits": (training_with("--max-steps", 2**40), "max_steps"),
@@ -470,7 +525,7 @@ class AcceptedError(Exception):
 def accept(task: str | None, *, out: Any, resume: bool, progress: Any, preset: str, **rest: Any) -> None:
     """Stands in for training: all that it checks before it writes anything."""
     settings = {k: v for k, v in rest.items() if k not in ("config", "neat_config")}
-    found = configure(task, preset, rest["config"], rest["neat_config"], **settings)
+    found = configure(task, preset, rest["config"], rest["neat_config"], **settings).config
     assert Config.from_toml(found.to_toml()) == found  # what is accepted can be stored
     raise AcceptedError
 

@@ -307,7 +307,7 @@ def test_a_default_that_mutation_could_not_choose_is_refused(gene, other):
 # -- presets
 
 FACTS = {
-    # METHOD.md: "activation clamped to [-1, 1], sum, full initial connection, no hidden nodes"
+    # docs/method.md, Presets: clamped activation, sum, all inputs connected, no hidden nodes at first
     "activation_default": "clamped", "activation_options": ("clamped",), "activation_mutate_rate": 0.0,
     "aggregation_default": "sum", "aggregation_options": ("sum",), "aggregation_mutate_rate": 0.0,
     "initial_connection": "full_direct", "num_hidden": 0,
@@ -339,7 +339,7 @@ FACTS = {
 @pytest.mark.parametrize("rule", ["none", "hebb", "oja", "bcm"])
 @pytest.mark.parametrize("preset", ["paper", "authors"])
 def test_the_presets_hold_the_authors_settings_on_every_task(preset, rule, task):
-    flat = configure(task, preset=preset, rule=rule).flat()
+    flat = configure(task, preset=preset, rule=rule).config.flat()
     assert {k: flat[k] for k in FACTS} == FACTS
     # "NEAT: rate 0.8, replace 0.1. Plastic rules: rate 0.05, replace 0.02"
     expected = (0.8, 0.1) if rule == "none" else (0.05, 0.02)
@@ -354,21 +354,21 @@ def test_the_presets_hold_the_authors_settings_on_every_task(preset, rule, task)
 )
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_tasks_have_the_papers_longest_episode(task, steps, preset):
-    assert configure(task, preset=preset).rollout.max_steps == steps
-    assert configure(task, preset=preset, max_steps=77).rollout.max_steps == 77
+    assert configure(task, preset=preset).config.rollout.max_steps == steps
+    assert configure(task, preset=preset, max_steps=77).config.rollout.max_steps == 77
 
 
 @pytest.mark.parametrize("preset", ["paper", "authors"])
 def test_the_authors_settings_are_the_same_on_every_task(preset):
     """They ran one set of settings; a task's own may not show through."""
     for task in TASKS:
-        flat = configure(task, preset=preset).flat()
-        other = configure("cartpole", preset=preset).flat()
+        flat = configure(task, preset=preset).config.flat()
+        other = configure("cartpole", preset=preset).config.flat()
         assert {k: v for k, v in flat.items() if v != other[k]}.keys() <= {"task", "max_steps"}, task
 
 
 def test_the_defaults_are_the_methods():
-    flat = configure().flat()
+    flat = configure().config.flat()
     facts = {"reward_credit": "same-step", "trace_decay": 0.0, "inheritance": "lamarckian", "sharing": "normalized",
              "compatibility_normalizer": "larger"}  # fmt: skip
     assert {k: flat[k] for k in facts} == facts
@@ -405,15 +405,15 @@ def neat_file(tmp_path: Path, task: str) -> Path:
 def layered(tmp_path: Path, **given: Any) -> Config:
     file = tmp_path / "my.toml"
     file.write_text("[neat]\nbias_mutate_power = 0.123\npop_size = 44\n[run]\nseed = 9\n", encoding="utf-8")
-    return configure(config_file=file, **given)
+    return configure(config_file=file, **given).config
 
 
 def test_each_layer_wins_over_the_ones_before(tmp_path):
     default, task = Config().neat, TASKS["hopper"].settings
-    assert configure("cartpole").neat == default
+    assert configure("cartpole").config.neat == default
     assert task["bias_mutate_power"] not in (default.bias_mutate_power, 0.5)
-    assert configure("hopper").neat.bias_mutate_power == task["bias_mutate_power"]
-    assert configure("hopper", preset="paper").neat.bias_mutate_power == 0.5
+    assert configure("hopper").config.neat.bias_mutate_power == task["bias_mutate_power"]
+    assert configure("hopper", preset="paper").config.neat.bias_mutate_power == 0.5
     assert layered(tmp_path, task="hopper", preset="paper").neat.bias_mutate_power == 0.123
     neat = neat_file(tmp_path, "hopper")
     assert layered(tmp_path, task="hopper", preset="paper", neat_config=neat).neat.bias_mutate_power == 0.5
@@ -433,11 +433,11 @@ def test_a_layer_says_nothing_about_what_it_does_not_name(tmp_path):
 def test_the_task_and_rule_of_a_file_choose_the_layers_below(tmp_path):
     file = tmp_path / "my.toml"
     file.write_text('[run]\ntask = "Hopper-v4"\n[plasticity]\nrule = "none"\n', encoding="utf-8")
-    config = configure(config_file=file)
+    config = configure(config_file=file).config
     assert config.run.task == "hopper" and config.rollout.fitness_offset == TASKS["hopper"].settings["fitness_offset"]
-    assert configure(config_file=file, preset="paper").neat.weight_mutate_rate == 0.8
-    assert configure(config_file=file, preset="paper", rule="hebb").neat.weight_mutate_rate == 0.05
-    assert configure("cartpole", config_file=file).run.task == "cartpole"
+    assert configure(config_file=file, preset="paper").config.neat.weight_mutate_rate == 0.8
+    assert configure(config_file=file, preset="paper", rule="hebb").config.neat.weight_mutate_rate == 0.05
+    assert configure("cartpole", config_file=file).config.run.task == "cartpole"
 
 
 def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path):
@@ -533,6 +533,6 @@ def test_parse_toml_gives_flat_names_in_plain_types():
 
 
 def test_the_range_of_returns_is_in_order() -> None:
-    assert Config().replace(return_low=-5.0, return_high=5.0).run.return_low == -5.0
+    assert Config().replace(return_low=-5.0, return_high=5.0).hedge.return_low == -5.0
     with pytest.raises(NeolError, match=r"^return_low = 2.0 is not allowed; it must be at most return_high = 1.0\."):
         Config().replace(return_low=2.0, return_high=1.0)

@@ -18,11 +18,11 @@ from neol.config.schema import NeatConfig, PlasticityConfig
 from neol.envs.tasks import TASKS
 from neol.neat.evolution import Neat
 from neol.network.phenotype import Phenotypes, compile_phenotypes
-from neol.network.plasticity import plasticity
 from neol.rollout import core_pinning as affinity
 from neol.rollout import envpool_player as envpool_engine
 from neol.rollout.core_pinning import LONGEST_PAUSE, CoreAssignment, free_cores, pinned_to
 from neol.rollout.envpool_player import EnvPoolEngine
+from neol.rollout.life import life_of
 from neol.rollout.shards import Episodes, RolloutResult
 from neol.seeding import EPISODE
 
@@ -37,8 +37,8 @@ def population(name: str, size: int = 40) -> Phenotypes:
 
 
 def play(engine: EnvPoolEngine, networks: Phenotypes, generation: int) -> RolloutResult:
-    lesson = plasticity(PlasticityConfig(rule="hebb"))
-    return engine.run(networks, lesson, Episodes(3, EPISODE, generation, 1, common=True))
+    life = life_of(engine.task, PlasticityConfig(rule="hebb"))
+    return engine.run(networks, life, Episodes(3, EPISODE, generation, 1, common=True))
 
 
 @pytest.fixture

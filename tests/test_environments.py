@@ -33,10 +33,9 @@ from neol.envs.tasks import TASKS, Task
 from neol.errors import NeolError
 from neol.neat.evolution import Neat
 from neol.network.actions import ARGMAX, BINARY, BOUNDED, FREE, Component
-from neol.network.normalization import IDENTITY
 from neol.network.phenotype import compile_phenotypes
-from neol.network.plasticity import plasticity
 from neol.rollout.gymnasium_player import GymnasiumPlayer
+from neol.rollout.life import life_of
 from neol.rollout.shards import Episodes, ShardedRollout
 from neol.training.configure import configure
 
@@ -141,7 +140,7 @@ def test_actions_of_every_kind_are_valid_in_their_environment_trained_deployed_a
         "trouble:Kitchen", out=tmp_path / "r", env_kwargs=[f"action={kind}"], pop_size=4, generations=1, episodes=1,
         workers=1, champion_trials=1, champion_episodes=2,
     )  # fmt: skip
-    assert run.summary["engine"] == "gymnasium"
+    assert run.summary.engine == "gymnasium"
     champion = run.champion
     assert champion.interface["env_kwargs"] == {"action": kind}
     played = neol.evaluate(champion, episodes=3, seed=1)
@@ -266,9 +265,9 @@ def test_auto_takes_envpool_where_it_can_run_the_very_same_thing() -> None:
 def test_the_choice_is_saved(tmp_path: Path) -> None:
     small: dict[str, Any] = {"pop_size": 4, "generations": 1, "champion_trials": 1, "champion_episodes": 2}
     run = neol.train("FrozenLake-v1", out=tmp_path / "a", max_steps=5, **small)
-    assert run.config.rollout.engine == run.summary["engine"] == "envpool"
+    assert run.config.rollout.engine == run.summary.engine == "envpool"
     run = neol.train("FrozenLake-v1", out=tmp_path / "b", max_steps=5, env_kwargs=["map_name=8x8"], workers=1, **small)
-    assert run.config.rollout.engine == run.summary["engine"] == "gymnasium"
+    assert run.config.rollout.engine == run.summary.engine == "gymnasium"
     assert len(run.champion.interface["inputs"]) == 64
 
 
@@ -281,7 +280,7 @@ def test_everything_works_where_envpool_is_not_installed(tmp_path: Path) -> None
         "import neol\n"
         "run = neol.train('cartpole', out='r', pop_size=4, generations=2, workers=1, max_steps=20,\n"
         "                 champion_trials=1, champion_episodes=2)\n"
-        "print(run.summary['engine'], neol.evaluate(run.champion, episodes=2).steps.max() > 0)\n"
+        "print(run.summary.engine, neol.evaluate(run.champion, episodes=2).steps.max() > 0)\n"
         "try:\n    neol.train('cartpole', out='q', engine='envpool')\n"
         "except neol.NeolError as e:\n    print(e)\n"
     )
@@ -297,11 +296,11 @@ def test_everything_works_where_envpool_is_not_installed(tmp_path: Path) -> None
 @pytest.mark.parametrize("rule", ("none", "oja"))
 def test_a_rollout_equals_a_plain_loop_over_gymnasium(name: str, rule: str) -> None:
     task = find(name)
-    config = configure(name, rule=rule, lr=0.5, reward_scale=0.1, pop_size=6, elitism=0)
+    config = configure(name, rule=rule, lr=0.5, reward_scale=0.1, pop_size=6, elitism=0).config
     outer = Neat(config.neat, task.n_inputs, task.n_outputs, 5)
     genomes = outer.ask()
     phenotypes = compile_phenotypes(genomes, task.n_inputs, task.n_outputs)
-    plan = ShardedRollout(task, phenotypes, plasticity(config.plasticity), Episodes(9, 2, 0, 2, False), IDENTITY)
+    plan = ShardedRollout(task, phenotypes, life_of(task, config.plasticity), Episodes(9, 2, 0, 2, False))
     played = GymnasiumPlayer(task, 40).play(plan.shard(0, plan.total))
     assert not played.failures
     for episode in range(plan.total):

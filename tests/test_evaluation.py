@@ -15,10 +15,11 @@ import scipy.stats
 import neol
 from neol import seeding
 from neol.config.schema import PlasticityConfig
-from neol.deploy.evaluation import Evaluation, mean_interval
+from neol.deploy.evaluation import Evaluation
 from neol.deploy.task_interface import to_document as interface
 from neol.envs.tasks import TASKS
 from neol.errors import NeolError
+from neol.stats import mean_interval
 
 
 def controller(task: str, plasticity: dict[str, Any] | None = None, seed: int = 0) -> dict[str, Any]:

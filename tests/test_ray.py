@@ -60,7 +60,7 @@ def test_one_two_and_three_nodes_give_the_bits_of_local_workers(cluster: Cluster
         assert history("cartpole", tmp_path / f"c{nodes}", engine="gymnasium", **on) == local
         if nodes == 2:
             assert history("hopper", tmp_path / "h", engine="envpool", **on) == pool
-    assert neol.load(tmp_path / "c3").summary["threads"] == 3  # an actor on every node
+    assert neol.load(tmp_path / "c3").summary.threads == 3  # an actor on every node
     for node in added:
         cluster.remove_node(node)
 

@@ -38,10 +38,10 @@ def test_every_environment_trains(name: str, tmp_path: Path) -> None:
     )  # fmt: skip
     history = run.history
     assert history["generation"].tolist() == [0, 1, 2]
-    assert history["env_steps"][-1] == run.summary["env_steps"] > 0
+    assert history["env_steps"][-1] == run.summary.env_steps > 0
     assert np.isfinite(history["best_fitness"]).all()
     assert not (tmp_path / "r" / "events.jsonl").exists()
-    assert run.summary["engine"] == engine
+    assert run.summary.engine == engine
 
 
 def episode(env: Any, flat: Flattener, seed: int, steps: int) -> list[Any]:

@@ -50,8 +50,8 @@ def test_a_report_has_its_page_figures_and_tables(report: Path) -> None:
     assert {p.name for p in report.iterdir()} == FILES
     figures = {p.name for p in (report / "figures").iterdir()}
     for task in ("cartpole", "lunarlander"):
-        names = [f"convergence-{task}-env-steps", f"convergence-{task}-generation", f"boxes-{task}-held-out",
-                 f"boxes-{task}-best-return", f"lifetime-{task}"]  # fmt: skip
+        names = [f"convergence-{task}-env-steps", f"convergence-{task}-generation", f"held-out-{task}",
+                 f"boxes-{task}-held-out", f"boxes-{task}-best-return", f"lifetime-{task}"]  # fmt: skip
         assert {f"{n}.{s}" for n in names for s in ("svg", "png")} <= figures
         assert {f"champion-{task}.svg", f"champion-{task}.png"} <= figures
     for png in (report / "figures").glob("*.png"):
@@ -133,6 +133,65 @@ def test_a_browser_shows_every_figure_and_asks_for_nothing(
         labels = page.eval_on_selector_all("figure svg", "all => all.map(s => s.getAttribute('aria-label'))")
         assert all(labels) and len(set(labels)) > 1
         page.context.close()
+
+
+def test_every_number_of_every_table_is_in_sight_at_400_pixels(report: Path, grid_report: Path, browser: Any) -> None:
+    for path in (report / "index.html", grid_report / "index.html"):
+        page, _, _ = open_page(browser, path, 400, "light")
+        cells = page.eval_on_selector_all(
+            "section table tbody td",
+            "all => all.map(c => { const b = c.getBoundingClientRect();"
+            " return [b.left, b.right, b.height, c.scrollWidth - c.clientWidth]; })",
+        )
+        assert len(cells) > 100
+        assert all(left >= 0 and right <= 400 and height > 10 and more <= 0 for left, right, height, more in cells)
+        names = page.eval_on_selector_all(
+            "#table-results tbody tr:first-child td", "all => all.map(c => getComputedStyle(c, '::before').content)"
+        )
+        assert '"held-out return, mean ± SD"' in names  # each says which column it is of
+        page.context.close()
+
+
+def test_a_verdict_stands_beside_its_numbers_for_each_metric(report: Path, browser: Any) -> None:
+    for width in (400, 1400):
+        page, _, _ = open_page(browser, report / "index.html", width, "light")
+        for summary in page.locator(".claim summary").all():
+            summary.click()
+        items = page.locator(".verdicts li")
+        assert items.count() > 5
+        for item in items.all():
+            said = item.locator(".said")
+            assert [s.split(":")[0] for s in said.all_inner_texts()] == ["held-out return", "final best fitness"]
+            for one in said.all():
+                box = one.bounding_box()
+                assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= width
+                assert one.locator(".chip").inner_text() and re.search(r"\d runs", one.locator(".numbers").inner_text())
+        page.context.close()
+
+
+def colours_of(browser: Any, svg: Path, scheme: str) -> dict[str, str]:
+    """What a browser computes for an SVG file that is opened on its own."""
+    page, complaints, _ = open_page(browser, svg, 700, scheme)
+    found = page.evaluate(
+        "() => { const of = (e, k) => getComputedStyle(e)[k]; const texts = [...document.querySelectorAll('text')];"
+        " return {paper: of(document.querySelector('#patch_1 path'), 'fill'),"
+        " text: of(texts[0], 'fill'), all: texts.map(t => of(t, 'fill')).join(' ')}; }"
+    )
+    page.context.close()
+    assert complaints == []
+    return found
+
+
+def test_svg_files_follow_the_readers_light_or_dark(report: Path, browser: Any) -> None:
+    for name in ("convergence-cartpole-env-steps", "held-out-cartpole", "boxes-cartpole-held-out", "lifetime-cartpole",
+                 "champion-cartpole"):  # fmt: skip
+        light, dark = (colours_of(browser, report / "figures" / f"{name}.svg", s) for s in ("light", "dark"))
+        assert light["paper"] == "rgb(255, 255, 255)" and dark["paper"] == "rgb(21, 23, 26)", name
+        assert light["text"] != dark["text"] and "rgb(34, 34, 34)" not in dark["all"], name
+        assert "rgb(0, 0, 0)" not in dark["all"], name
+    assert "prefers-color-scheme" not in re.sub(
+        r"<style>.*?</style>", "", (report / "index.html").read_text().partition("<script>")[0], flags=re.DOTALL
+    )  # the page's own rules reach its figures, and theirs do not reach the page
 
 
 def contrast(page: Any, selector: str) -> float:

@@ -205,7 +205,7 @@ def test_resuming_with_more_generations_equals_a_longer_run_from_the_start(
     folder = tmp_path / "run"
     for generations in (2, 3, 5):
         run = train("lunarlander", out=folder, resume=True, **{**TINY, "generations": generations})
-        assert run.summary["generations"] == generations
+        assert run.summary.generations == generations
     assert outcome(folder) == whole
 
 
@@ -213,7 +213,7 @@ def test_resuming_a_finished_run_changes_nothing(whole: dict[str, bytes], tmp_pa
     for _ in range(2):
         run = train("lunarlander", out=tmp_path / "run", resume=True, **TINY)
         assert outcome(run.path) == whole
-        assert run.summary["status"] == "all generations done"
+        assert run.summary.status == "all generations done"
 
 
 def test_a_resume_needs_nothing_said_again(whole: dict[str, bytes], tmp_path: Path) -> None:
@@ -249,7 +249,9 @@ def test_a_changed_setting_is_refused_with_a_sentence_and_changes_nothing(
 ) -> None:
     folder = train("lunarlander", out=tmp_path / "run", **{**TINY, "generations": 1}).path
     before = contents(folder)
-    with pytest.raises(NeolError, match=rf"^{name} = {value} is not allowed with --resume; .* was run with {name} = "):
+    with pytest.raises(
+        NeolError, match=rf"^{name} = {value} is not allowed with resume=True; .* was run with {name} = "
+    ):
         train("lunarlander", out=folder, resume=True, **{**TINY, name: value})
     assert contents(folder) == before
 
@@ -257,7 +259,7 @@ def test_a_changed_setting_is_refused_with_a_sentence_and_changes_nothing(
 def test_another_task_is_refused_at_a_resume(tmp_path: Path) -> None:
     folder = train("lunarlander", out=tmp_path / "run", **{**TINY, "generations": 1}).path
     before = contents(folder)
-    with pytest.raises(NeolError, match="task = cartpole is not allowed with --resume"):
+    with pytest.raises(NeolError, match="task = cartpole is not allowed with resume=True"):
         train("cartpole", out=folder, resume=True, **TINY)
     assert contents(folder) == before
 
@@ -267,7 +269,7 @@ def test_a_setting_changed_by_file_or_preset_is_refused_at_a_resume_too(tmp_path
     before = contents(folder)
     (tmp_path / "other.toml").write_text("[plasticity]\nlr = 0.5\n", encoding="utf-8")
     for source in ({"config": tmp_path / "other.toml"}, {"preset": "paper"}):
-        with pytest.raises(NeolError, match="is not allowed with --resume"):
+        with pytest.raises(NeolError, match="is not allowed with resume=True"):
             train("lunarlander", out=folder, resume=True, **source)
         assert contents(folder) == before
 
@@ -285,7 +287,7 @@ def test_threads_and_window_may_change_at_a_resume(whole: dict[str, bytes], tmp_
 def test_a_run_killed_before_its_first_checkpoint_takes_new_settings_into_its_config(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
-    (folder / run_folder.CONFIG).write_text(neol.configure("lunarlander", **TINY).to_toml(), encoding="utf-8")
+    (folder / run_folder.CONFIG).write_text(neol.configure("lunarlander", **TINY).config.to_toml(), encoding="utf-8")
     run = train("lunarlander", out=folder, resume=True, **{**TINY, "generations": 2, "threads": 2})
     assert len(run.history["generation"]) == 2
     assert (run.config.run.generations, run.config.rollout.threads) == (2, 2)
@@ -313,4 +315,4 @@ def test_a_resumed_run_counts_the_time_of_all_its_parts(tmp_path: Path) -> None:
     part = neol.load(folder).timing["wall_seconds"]
     run = train("lunarlander", out=folder, resume=True, **TINY)
     assert run.timing["wall_seconds"][:3].tolist() == part.tolist()
-    assert run.summary["wall_seconds"] > part[-1]
+    assert run.summary.wall_seconds > part[-1]

@@ -24,9 +24,9 @@ from neol.envs.tasks import TASKS, Task
 from neol.neat.evolution import Neat
 from neol.neat.genome import Genomes, take
 from neol.network.phenotype import Phenotypes, compile_phenotypes
-from neol.network.plasticity import Plasticity, plasticity
 from neol.rollout import shards as rollout
 from neol.rollout.envpool_player import EnvPoolEngine
+from neol.rollout.life import Life, life_of
 from neol.rollout.shards import EPOCH, Episodes, RolloutResult
 
 # Strong enough to move weights within a few steps of any task.
@@ -68,7 +68,7 @@ def play(
 ) -> RolloutResult:
     engine = EnvPoolEngine(task, steps, **{"threads": 1, **how})
     try:
-        return engine.run(phenotypes, plasticity(lesson), which)
+        return engine.run(phenotypes, life_of(task, lesson), which)
     finally:
         engine.close()
 
@@ -115,7 +115,7 @@ def test_one_engine_used_again_gives_what_fresh_ones_give() -> None:
     first, second = (compiled(task, population(task, 5, seed)) for seed in (1, 2))
     engine = EnvPoolEngine(task, 80, threads=1)
     for phenotypes, which in ((first, episodes(2)), (second, episodes(1, 3)), (first, episodes(2))):
-        got = engine.run(phenotypes, plasticity(HEBB), which)
+        got = engine.run(phenotypes, life_of(task, HEBB), which)
         assert same(got, play(task, phenotypes, which, steps=80))
 
 
@@ -286,12 +286,12 @@ reusable = pytest.mark.parametrize("name", [t.name for t in TASKS.values() if t.
 def test_an_episode_does_not_depend_on_what_was_done_in_its_env_before(name: str) -> None:
     task = TASKS[name]
     before, other, then = (compiled(task, population(task, 6, seed)) for seed in (1, 2, 3))
-    still = plasticity(PlasticityConfig(rule="none"))
+    still = life_of(task, PlasticityConfig(rule="none"))
     results = []
-    for earlier, lesson in ((before, plasticity(HEBB)), (other, still)):
+    for earlier, lesson in ((before, life_of(task, HEBB)), (other, still)):
         engine = EnvPoolEngine(task, 200, threads=2)
         histories = [engine.run(earlier, lesson, episodes(2, g)) for g in range(3)]
-        results.append((histories, engine.run(then, plasticity(HEBB), episodes(2, 3))))
+        results.append((histories, engine.run(then, life_of(task, HEBB), episodes(2, 3))))
         engine.close()
     (first_life, first), (second_life, second) = results
     assert not any(same(a, b) for a, b in zip(first_life, second_life, strict=True))
@@ -300,7 +300,8 @@ def test_an_episode_does_not_depend_on_what_was_done_in_its_env_before(name: str
 
 @reusable
 def test_a_fresh_engine_at_a_later_generation_gives_what_one_that_ran_them_all_gives(name: str) -> None:
-    task, lesson = TASKS[name], plasticity(HEBB)
+    task = TASKS[name]
+    lesson = life_of(task, HEBB)
     populations = [compiled(task, population(task, 4, seed)) for seed in range(3)]
     engine = EnvPoolEngine(task, 100, threads=1)
     for generation in range(EPOCH + 3):
@@ -314,7 +315,8 @@ def test_a_fresh_engine_at_a_later_generation_gives_what_one_that_ran_them_all_g
 @reusable
 def test_other_episodes_in_between_do_not_change_a_generation(name: str) -> None:
     """An engine serves training, the champion's choice and evaluation in turn; one may even go back a generation."""
-    task, lesson = TASKS[name], plasticity(HEBB)
+    task = TASKS[name]
+    lesson = life_of(task, HEBB)
     few, many = compiled(task, population(task, 3)), compiled(task, population(task, 5))
     engine = EnvPoolEngine(task, 60, threads=1)
     for phenotypes, which in (
@@ -332,7 +334,8 @@ def test_other_episodes_in_between_do_not_change_a_generation(name: str) -> None
 def test_chunks_of_reused_envs_do_not_depend_on_threads_window_or_history(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task, lesson = TASKS[name], plasticity(HEBB)
+    task = TASKS[name]
+    lesson = life_of(task, HEBB)
     monkeypatch.setattr(rollout, "CHUNK", 4)
     phenotypes = compiled(task, population(task, 7))
     engine = EnvPoolEngine(task, 60, threads=1)
@@ -348,7 +351,7 @@ def test_a_rollout_only_reads_genomes_and_phenotypes() -> None:
     genomes = population(task, 4)
     phenotypes = compiled(task, genomes)
     before = [a.tobytes() for a in genomes] + [np.asarray(a).tobytes() for a in phenotypes]
-    lesson: Plasticity = plasticity(HEBB)
+    lesson: Life = life_of(task, HEBB)
     result = EnvPoolEngine(task, 50, threads=1).run(phenotypes, lesson, episodes(2))
     assert before == [a.tobytes() for a in genomes] + [np.asarray(a).tobytes() for a in phenotypes]
     assert (result.weight != phenotypes.weight).any()

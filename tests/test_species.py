@@ -81,7 +81,7 @@ B = {1: 1.5, 3: -0.5, 4: 3.0, 6: 9.0}
 )
 def test_distance_is_what_one_works_out_by_hand(a, b, matching, delta):
     g = genomes(a, b)
-    assert distance(g, 0, g, 1, 1.0, 0.5, matching) == pytest.approx(delta, abs=1e-15)
+    assert distance(g, 0, g, 1, 1.0, (0.5,), matching) == pytest.approx(delta, abs=1e-15)
 
 
 GENES = st.dictionaries(st.integers(0, 12), st.floats(-30, 30), max_size=10)
@@ -91,17 +91,17 @@ COEFFICIENTS = st.tuples(st.floats(0, 10), st.floats(0, 10), st.booleans())
 @FUZZ
 @given(GENES, GENES, COEFFICIENTS)
 def test_distance_is_the_plain_formula_symmetric_and_not_negative(a, b, coefficients):
-    g = genomes(a, b)
-    d = distance(g, 0, g, 1, *coefficients)
+    g, (c1, c3, matching) = genomes(a, b), coefficients
+    d = distance(g, 0, g, 1, c1, (c3,), matching)
     assert d == pytest.approx(slow_distance(a, b, *coefficients), rel=1e-12, abs=1e-12)
-    assert d == distance(g, 1, g, 0, *coefficients) >= 0.0
+    assert d == distance(g, 1, g, 0, c1, (c3,), matching) >= 0.0
 
 
 @FUZZ
 @given(GENES, COEFFICIENTS)
 def test_distance_of_identical_genomes_is_zero(a, coefficients):
-    g = genomes(a, a)
-    assert distance(g, 0, g, 1, *coefficients) == distance(g, 0, g, 0, *coefficients) == 0.0
+    g, (c1, c3, matching) = genomes(a, a), coefficients
+    assert distance(g, 0, g, 1, c1, (c3,), matching) == distance(g, 0, g, 0, c1, (c3,), matching) == 0.0
 
 
 # -- speciation

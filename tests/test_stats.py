@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -142,20 +143,48 @@ def test_rank_sum_by_hand() -> None:
     assert_near(stats.rank_sum([4, 5, 6], [1, 2, 3]), 1 / 20)
     # x may have ranks 12, 13, 23; its rank sum is 4 or more in two of three.
     assert_near(stats.rank_sum([1, 3], [2]), 2 / 3)
-    # Ties: U = 2 + 2 + 3 = 7, mean 9/2, variance 9/12 (7 - (4^3 - 4) / (6 * 5)) = 15/4, 1/2 off for continuity.
-    z = 2.0 / math.sqrt(3.75)
-    assert_near(stats.rank_sum([2, 2, 3], [1, 2, 2]), math.erfc(z / math.sqrt(2.0)) / 2.0)
+    # Ties: ranks 1, 7/2 four times, 6. x has 13, as the 6 with two of the four has (6 of 20 ways); nothing has more.
+    assert_near(stats.rank_sum([2, 2, 3], [1, 2, 2]), 6 / 20)
+    # Five runs that all beat five others: one way of C(10, 5) = 252, and one more for the other side.
+    assert_near(stats.rank_sum([6, 7, 8, 9, 10], [1, 2, 3, 4, 5]), 1 / 252)
+    assert_near(stats.rank_sum([1, 2, 3, 4, 5], [6, 7, 8, 9, 10], "two-sided"), 2 / 252)
 
 
 @pytest.mark.parametrize("alternative", ["greater", "less", "two-sided"])
 @given(x=some, y=some)
-def test_rank_sum_is_scipys(alternative: Any, x: list[float], y: list[float]) -> None:
-    p = stats.rank_sum(x, y, alternative)
-    assert p is not None and 0.0 <= p <= 1.0
-    if len({*x, *y}) > 1:
-        assert_near(p, min(1.0, scipy.stats.mannwhitneyu(x, y, alternative=alternative).pvalue))
-    else:
-        assert p == 1.0
+def test_rank_sum_is_scipys_exact_one_where_nothing_ties(alternative: Any, x: list[float], y: list[float]) -> None:
+    p = there(stats.rank_sum(x, y, alternative))
+    assert 0.0 < p <= 1.0
+    if len({*x, *y}) == len(x) + len(y):
+        assert_near(p, min(1.0, scipy.stats.mannwhitneyu(x, y, alternative=alternative, method="exact").pvalue))
+
+
+@settings(max_examples=examples(60))
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=5), st.lists(st.integers(0, 3), min_size=1, max_size=5))
+def test_rank_sum_with_ties_counts_every_way_to_deal_the_ranks_out(x: list[int], y: list[int]) -> None:
+    ranks = scipy.stats.rankdata([*x, *y])
+    sums = np.array([sum(c) for c in itertools.combinations(ranks, len(x))])
+    mine = ranks[: len(x)].sum()
+    greater, less = float((sums >= mine).mean()), float((sums <= mine).mean())
+    assert_near(stats.rank_sum(x, y, "greater"), greater)
+    assert_near(stats.rank_sum(x, y, "less"), less)
+    assert_near(stats.rank_sum(x, y, "two-sided"), min(1.0, 2.0 * min(greater, less)))
+
+
+def test_rank_sum_of_many_runs_is_the_normal_one_which_the_exact_one_has_come_close_to() -> None:
+    x, y = draws(8).normal(0.4, 1, 50), draws(9).normal(0, 1, 51)
+    normal = scipy.stats.mannwhitneyu(x, y, alternative="greater", method="asymptotic").pvalue
+    assert stats.rank_sum(x, y) == normal
+    fewer = there(stats.rank_sum(x, y[:50]))
+    near = scipy.stats.mannwhitneyu(x, y[:50], alternative="greater", method="asymptotic").pvalue
+    assert fewer != near and abs(fewer / near - 1.0) < 0.05
+
+
+def test_the_smallest_p_that_so_many_runs_can_have() -> None:
+    assert_near([stats.least_p(3, 3), stats.least_p(5, 5), stats.least_p(5, 2)], [2 / 20, 2 / 252, 2 / 21])
+    assert stats.least_p(1, 1) == 1.0 and stats.least_p(0, 5) is None
+    for n, m in ((2, 3), (4, 4), (5, 30)):
+        assert_near(stats.rank_sum(range(n), range(n, n + m), "two-sided"), stats.least_p(n, m))
 
 
 def test_rank_sum_of_equal_constants_and_of_nothing() -> None:
@@ -302,23 +331,38 @@ def test_compare_is_its_parts_with_holm_over_the_pairs() -> None:
     assert [c.p_holm for c in found] == stats.holm([c.p for c in found])
     for c in found:
         x, y = scores[c.arm], scores[c.against]
-        assert (c.n, c.n_against, c.p) == (len(x), len(y), stats.rank_sum(x, y))
+        assert (c.n, c.n_against, c.p) == (len(x), len(y), stats.rank_sum(x, y, "two-sided"))
+        assert c.p_better == stats.rank_sum(x, y)
         assert c.a12 == stats.a12(x, y) and c.variance == stats.brown_forsythe(x, y)
         assert c.difference == stats.difference(x, y, 3)
         assert c.difference is not None
         assert_near(c.difference.estimate, x.mean() - y.mean())
     assert stats.compare("lunarlander", scores, pairs, 3) == found
     changed = stats.compare("lunarlander", scores, pairs, 4)
-    assert all(a.difference != b.difference and a[:9] == b[:9] for a, b in zip(found, changed, strict=True))
+    assert all(a.difference != b.difference and a[:11] == b[:11] for a, b in zip(found, changed, strict=True))
 
 
 def test_arms_that_are_missing_or_empty_say_nothing_and_are_not_in_the_family() -> None:
     pairs = [("hebb", "neat"), ("oja", "neat"), ("bcm", "neat")]
     hebb, oja, bcm = stats.compare("t", {"hebb": [4, 5, 6], "oja": [], "neat": [1, 2, 3]}, pairs, 0)
-    assert hebb.p_holm == hebb.p == 1 / 20
-    assert oja == ("t", "oja", "neat", 0, 3, None, None, None, None, None)
-    assert bcm == ("t", "bcm", "neat", 0, 3, None, None, None, None, None)
+    assert hebb.p_holm == hebb.p == hebb.p_least == 2 / 20 and hebb.p_better == 1 / 20
+    assert oja == ("t", "oja", "neat", 0, 3, *[None] * 7)
+    assert bcm == ("t", "bcm", "neat", 0, 3, *[None] * 7)
     assert stats.compare("t", {}, [], 0) == []
+
+
+def test_the_least_p_is_that_of_a_family_in_which_every_pair_is_separated() -> None:
+    scores = {"a": range(10, 15), "b": range(20, 25), "c": range(30, 33), "neat": range(5)}
+    pairs = [(arm, "neat") for arm in "abc"]
+    found = stats.compare("t", scores, pairs, 0)
+    assert [c.p_least for c in found] == [c.p_holm for c in found] == stats.holm([2 / 252, 2 / 252, 2 / 56])
+
+
+def test_students_interval_of_many_columns_is_that_of_each() -> None:
+    rows = draws(10).normal(0, 1, (7, 4))
+    low, high = stats.mean_intervals(rows)
+    each = [stats.mean_interval(np.ascontiguousarray(column)) for column in rows.T]
+    assert_near([low, high], np.transpose(each))
 
 
 def test_the_difference_of_means_is_covered() -> None:

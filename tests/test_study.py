@@ -80,8 +80,8 @@ def test_what_the_database_says_is_what_neol_train_gives(whole: Path, tmp_path: 
         "lunarlander", rule="hebb", seed=1, generations=3, pop_size=10, elitism=1, max_steps=60, champion_candidates=2,
         champion_trials=2, champion_episodes=5, out=tmp_path / "r",
     )  # fmt: skip
-    assert row.held_out == run.summary["champion_return_mean"]
-    assert row.env_steps == run.summary["env_steps"] and row.best_return == run.history["best_return"][-1]
+    assert row.held_out == run.summary.champion_return_mean
+    assert row.env_steps == run.summary.env_steps and row.best_return == run.history["best_return"][-1]
     history = study.history(row.run)
     assert set(history) == set(run.history)
     assert all(np.array_equal(history[k], run.history[k]) for k in history)

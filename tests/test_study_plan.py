@@ -76,16 +76,16 @@ def test_configurations_that_mean_the_same_share_a_run() -> None:
 
 
 def test_a_runs_key_names_what_it_computes_and_not_who_computes_it() -> None:
-    config = configure("cartpole", rule="oja", lr=0.1)
+    config = configure("cartpole", rule="oja", lr=0.1).config
     assert key_of(config) == key_of(config.replace(threads=7, executor="ray", tensorboard=True))
     other = [config.replace(seed=1), config.replace(lr=0.2), config.replace(generations=3), config.replace(pop_size=30)]
     assert len({key_of(c) for c in (config, *other)}) == 5
 
 
 def test_what_lr_0_makes_idle_is_no_difference_but_the_weight_limit_is() -> None:
-    hebb = configure("cartpole", rule="hebb", lr=0.0)
-    assert canonical(configure("cartpole", rule="bcm", lr=0.0, bcm_tau=0.5)) == canonical(hebb)
-    assert canonical(configure("cartpole", rule="bcm", reward_scale=0.0)) == canonical(hebb)
+    hebb = configure("cartpole", rule="hebb", lr=0.0).config
+    assert canonical(configure("cartpole", rule="bcm", lr=0.0, bcm_tau=0.5).config) == canonical(hebb)
+    assert canonical(configure("cartpole", rule="bcm", reward_scale=0.0).config) == canonical(hebb)
     assert canonical(hebb.replace(weight_limit=3.0)) != canonical(hebb)  # the projection acts at lr = 0 too
     assert canonical(hebb.replace(rule="none", weight_limit=3.0)) == canonical(hebb.replace(rule="none"))
 
@@ -180,7 +180,7 @@ def test_study_list_shows_every_bundled_study_with_its_title(capsys: pytest.Capt
 
 
 def test_the_papers_tables_are_set_as_the_paper_says() -> None:
-    """Table 1 (best configurations), Table 2 (10 million steps) and METHOD.md's rates of weight mutation."""
+    """Table 1 (best configurations), Table 2 (10 million steps) and docs/method.md's rates of weight mutation."""
     four = {(c.task, c.arm): c.config for c in cells(read_plan("paper/table4")) if c.seed == 0}
     assert {c.run.generations for c in four.values()} == {500}
     plastic = {k: c for k, c in four.items() if k[1] in ("hebb", "oja", "bcm")}

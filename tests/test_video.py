@@ -7,15 +7,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+from neol.config.schema import NeatConfig, PlasticityConfig
 from neol.envs.registry import find
 from neol.envs.tasks import TASKS, Task
 from neol.errors import NeolError
 from neol.figures.video import render_frames, write_video
+from neol.neat.genome import first_population, take
+from neol.network.phenotype import Phenotypes, compile_phenotypes
+from neol.rollout.gymnasium_episode import one_life
+from neol.rollout.life import Life, life_of
 
 
 def frames(n: int, height: int = 48, width: int = 64) -> Iterator[np.ndarray]:
@@ -27,34 +31,11 @@ def frames(n: int, height: int = 48, width: int = 64) -> Iterator[np.ndarray]:
         yield frame
 
 
-class Player:
-    """Takes the actions of a space in turn and keeps what it is told."""
-
-    def __init__(self, env_id: str) -> None:
-        import gymnasium
-
-        with pytest.warns() if "Hopper-v4" in env_id else _nothing():
-            env = gymnasium.make(env_id)
-        self.space = env.action_space
-        env.close()
-        self.resets, self.seen, self.rewards = 0, [], []  # type: ignore[var-annotated]
-
-    def reset(self) -> None:
-        self.resets += 1
-        self.space.seed(1)
-
-    def act(self, observation: np.ndarray) -> Any:
-        self.seen.append(np.array(observation))
-        return self.space.sample()
-
-    def reward(self, value: float) -> None:
-        self.rewards.append(value)
-
-
-def _nothing() -> Any:
-    from contextlib import nullcontext
-
-    return nullcontext()
+def network(task: Task) -> tuple[Phenotypes, Life]:
+    """A network of the first generation, which learns while it lives."""
+    genomes, _ = first_population(NeatConfig(pop_size=2), task.n_inputs, task.n_outputs, 5)
+    life = life_of(task, PlasticityConfig(rule="hebb", lr=0.5, reward_scale=0.05))
+    return compile_phenotypes(take(genomes, [0]), task.n_inputs, task.n_outputs), life
 
 
 @pytest.mark.parametrize(("height", "width"), [(48, 64), (47, 63), (1, 1)])
@@ -124,49 +105,48 @@ def test_mistakes(tmp_path: Path) -> None:
             with pytest.raises(ValueError, match="frames"):
                 write_video(bad, tmp_path / name, 10)
     with pytest.raises(NeolError, match="unknown task or environment 'CartPol-v1'.*(cartpole|CartPole-v)"):
-        next(render_frames(named("CartPol-v1"), Player("CartPole-v1"), 0, 5))
+        next(render_frames(named("CartPol-v1"), *network(TASKS["cartpole"]), 0, 5))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("env_id", ["CartPole-v1", "LunarLanderContinuous-v3", "BipedalWalker-v3", "Hopper-v4"])
 def test_environments_render(env_id: str) -> None:
-    player = Player(env_id)
+    task = find(env_id)
     try:
-        shown = list(render_frames(find(env_id), player, 7, 6))
+        filmed = list(render_frames(task, *network(task), 7, 6))
     except NeolError as error:
         assert "Hopper" in env_id and "apt install libegl1" in str(error)
         pytest.skip(str(error))
-    assert len(shown) == 7 and player.resets == 1 and len(player.rewards) == len(player.seen) == 6
+    shown = [frame for _, frame in filmed]
+    assert [moment.step for moment, _ in filmed] == list(range(7))
     assert all(f.dtype == np.uint8 and f.shape == shown[0].shape and f.std() > 10 for f in shown)
     assert any((f != shown[0]).any() for f in shown[1:])
 
 
-def test_episode_is_the_environments_own() -> None:
-    """Same seed, same actions: same observations and rewards as without rendering; it ends where the episode ends."""
-    import gymnasium
-
-    player = Player("CartPole-v1")
-    count = sum(1 for _ in render_frames(find("CartPole-v1"), player, 3, 900))
-    env = gymnasium.make("CartPole-v1")
-    observation, done, steps = env.reset(seed=3)[0], False, 0
-    player.space.seed(1)
-    while not done:
-        assert (player.seen[steps] == observation).all()
-        observation, reward, terminated, truncated, _ = env.step(player.space.sample())
-        assert player.rewards[steps] == reward
-        steps, done = steps + 1, bool(terminated or truncated)
-    assert count == steps + 1 == len(player.rewards) + 1
+@pytest.mark.parametrize("every", [1, 4])
+def test_a_film_shows_the_episode_that_is_lived_without_one(every: int) -> None:
+    """Same seed, same network: the same observations, actions, rewards and weights; it ends where the episode ends."""
+    task = find("CartPole-v1")
+    plain = list(one_life(task, *network(task), 3, 900))
+    assert 10 < len(plain) < 300 and plain[-1].over
+    wanted = [m for m in plain if m.step % every == 0 or m.over]
+    filmed = render_frames(task, *network(task), 3, 900, every)
+    for (moment, _), expected in zip(filmed, wanted, strict=True):
+        assert np.array_equal(moment.observation, expected.observation)
+        assert moment._replace(observation=0, weights=0) == expected._replace(observation=0, weights=0)
+    assert plain[-1].total == sum(m.reward for m in plain)
 
 
 def test_no_opengl_is_a_sentence() -> None:
     """In a process of its own, where MUJOCO_GL names what cannot work: EGL without any vendor's library."""
     code = (
-        "from neol.envs.registry import find\nfrom neol.errors import NeolError\nfrom neol.video import render_frames\n"
-        "class P:\n    reset = act = reward = lambda *a: None\n"
-        "try:\n    next(render_frames(find('hopper'), P(), 0, 2))\n"
+        "from neol.errors import NeolError\nfrom neol.figures.video import render_frames\n"
+        "from neol.envs.registry import find\nfrom test_video import network\ntask = find('hopper')\n"
+        "try:\n    next(render_frames(task, *network(task), 0, 2))\n"
         "except NeolError as e:\n    print('NEOL', e)\n"
     )
     env = {**os.environ, "MUJOCO_GL": "egl", "__EGL_VENDOR_LIBRARY_FILENAMES": "/nowhere.json"}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
+    here = Path(__file__).parent
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=300, cwd=here)
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     assert "NEOL cannot render 'Hopper-v4'" in done.stdout and "apt install libegl1" in done.stdout

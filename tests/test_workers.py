@@ -21,10 +21,9 @@ from neol.config.schema import Config
 from neol.envs.registry import find
 from neol.errors import NeolError
 from neol.neat.evolution import Neat
-from neol.network.normalization import IDENTITY
 from neol.network.phenotype import compile_phenotypes
-from neol.network.plasticity import plasticity
 from neol.rollout.dispatcher import Dispatcher
+from neol.rollout.life import life_of
 from neol.rollout.local_workers import LocalWorkers
 from neol.rollout.open_engine import open_engine
 from neol.rollout.shards import Episodes, ShardedRollout
@@ -93,16 +92,16 @@ def test_envpool_in_processes_gives_what_its_threads_give(tmp_path: Path) -> Non
 
 def test_shards_of_any_size_put_together_are_the_whole(tmp_path: Path) -> None:
     task = find("cartpole")
-    config = configure("cartpole", engine="gymnasium", **SMALL)
+    config = configure("cartpole", engine="gymnasium", **SMALL).config
     population = Neat(config.neat, task.n_inputs, task.n_outputs, 0).ask()
     phenotypes = compile_phenotypes(population, task.n_inputs, task.n_outputs)
-    plastic = plasticity(config.plasticity)
+    life = life_of(task, config.plasticity)
     from neol.rollout.gymnasium_player import GymnasiumPlayer
 
     player = GymnasiumPlayer(task, 30, fresh=False)
     results = []
     for size in (24, 1, 5, 7):
-        plan = ShardedRollout(task, phenotypes, plastic, Episodes(1, 2, 0, 2, False), IDENTITY)
+        plan = ShardedRollout(task, phenotypes, life, Episodes(1, 2, 0, 2, False))
         for start in range(0, plan.total, size):
             stop = min(plan.total, start + size)
             plan.take(start, stop, player.play(plan.shard(start, stop)))
@@ -195,7 +194,7 @@ def test_many_deaths_end_no_run_in_which_somebody_survives(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("nobody_left")
-def test_a_killed_nursery_is_replaced(tmp_path: Path) -> None:
+def test_a_killed_fork_server_is_replaced(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"env_kwargs": {"slow": 0.002}, "generations": 3}
     clean = history("trouble:Trouble", tmp_path / "clean", workers=2, **settings)
     killed = []
@@ -318,15 +317,15 @@ def test_a_function_that_cannot_travel_is_one_sentence() -> None:
 
     task = find("cartpole")._replace(name="python:make", maker=make)
     with pytest.raises(NeolError, match="python:make.*cannot be sent to a worker"):
-        open_engine(task, configure("cartpole", engine="gymnasium").rollout)
+        open_engine(task, configure("cartpole", engine="gymnasium").config.rollout)
 
 
 def test_the_choice_of_executor_follows_the_configuration() -> None:
     task = find("cartpole")
     rollout = Config().rollout
-    inside = open_engine(task, configure("cartpole").rollout)
+    inside = open_engine(task, configure("cartpole").config.rollout)
     assert not isinstance(inside, Dispatcher)
-    farm = open_engine(task, configure("cartpole", workers=2).rollout)
-    assert isinstance(farm, Dispatcher) and isinstance(farm.backend, LocalWorkers) and farm.backend.size == 2
-    farm.close()
+    outside = open_engine(task, configure("cartpole", workers=2).config.rollout)
+    assert isinstance(outside, Dispatcher) and isinstance(outside.backend, LocalWorkers) and outside.backend.size == 2
+    outside.close()
     assert rollout.executor == "local"

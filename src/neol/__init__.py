@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "CheckReport": "rollout.check_report",
     "Config": "config.schema",
     "Evaluation": "deploy.evaluation",
     "NeolError": "errors",
     "PlasticNetwork": "deploy.plastic_network",
     "Run": "training.run",
     "Study": "studies.study",
+    "check": "rollout.check_environment",
     "configure": "training.configure",
     "evaluate": "deploy.evaluation",
     "load": "training.run",
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from neol.deploy.evaluation import replay as replay
     from neol.deploy.plastic_network import PlasticNetwork as PlasticNetwork
     from neol.errors import NeolError as NeolError
+    from neol.rollout.check_environment import check as check
+    from neol.rollout.check_report import CheckReport as CheckReport
     from neol.studies.study import Study as Study
     from neol.training.configure import configure as configure
     from neol.training.loop import train as train

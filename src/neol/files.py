@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from neol.errors import NeolError
 
@@ -43,6 +45,20 @@ def write_atomic(path: Path, content: str | bytes | Callable[[IO[bytes]], None])
             f.write(content.encode("utf-8") if isinstance(content, str) else content)
         f.flush()
         os.fsync(f.fileno())
+
+
+def slug(name: str) -> str:
+    """A name as part of a file's name: letters, digits, '.', '_' and '-'."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", name)
+
+
+def finite(value: Any) -> Any:
+    """A value as JSON can hold it, which has no infinity: what is not a finite number becomes null."""
+    if isinstance(value, Mapping):
+        return {k: finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def check_suffix(path: str | os.PathLike[str], allowed: Sequence[str]) -> Path:

@@ -7,7 +7,6 @@ the cached step kernel that calls it. Here the stamp of a cached kernel covers a
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit
+from numba.core.event import Event, Listener, register, unregister
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,12 +67,24 @@ def inlined(function: F) -> F:
 
 
 @contextmanager
-def announce_compilation(say: Callable[[str], None], after_seconds: float = 1.5) -> Iterator[None]:
-    """Tell the user what is going on when kernels are not in the cache yet."""
-    timer = threading.Timer(after_seconds, say, ["Compiling kernels (first run on this machine, about a minute) ..."])
-    timer.daemon = True
-    timer.start()
+def announce_compilation(say: Callable[[str], None]) -> Iterator[None]:
+    """Tell the user once, and only when a kernel is compiled: those that come from the cache need no word."""
+    listener = _Announcer(say)
+    register("numba:compile", listener)
     try:
         yield
     finally:
-        timer.cancel()
+        unregister("numba:compile", listener)
+
+
+class _Announcer(Listener):
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.say: Callable[[str], None] | None = say
+
+    def on_start(self, event: Event) -> None:
+        say, self.say = self.say, None
+        if say is not None:
+            say("Compiling kernels, once on this machine (about a minute) ...")
+
+    def on_end(self, event: Event) -> None:
+        pass

@@ -6,7 +6,9 @@ resume needs no saved generator. The generator is SplitMix64 (Steele et al. 2014
 
 from __future__ import annotations
 
+import hashlib
 import math
+import random
 
 import numpy as np
 
@@ -19,6 +21,8 @@ CHOICE, INSTANCE, LIFE, POOL, ROUND, COMPARATOR = range(20, 26)
 # What a baseline's library draws from, anew in every interval: exploration, minibatches, first weights.
 LEARNER = 30
 BOOTSTRAP = 40  # resamples of runs, in statistics over them
+# A worker process's global generators, which environments should not draw from; the check that they do not.
+WORKER, REPEAT = 50, 51
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -44,6 +48,11 @@ def stream(seed, purpose, a, b, c):
         z = mix(z ^ mix(np.uint64(part) + _GOLDEN) + _GOLDEN)
     state[0] = z
     return state
+
+
+def named(what: str) -> int:
+    """A part of a stream's name made from a word; it is 2^62 or more, and so never one of the small numbers."""
+    return int.from_bytes(hashlib.sha256(what.encode()).digest()[:8], "little") >> 2 | 1 << 62
 
 
 @kernel
@@ -86,3 +95,13 @@ def resamples(seed, stratum, count, n):
         for j in range(n):
             picks[i, j] = below(state, n)
     return picks
+
+
+def seed_global_generators(seed: int, worker: int) -> None:
+    """NumPy's and Python's own generators, in a process of ours: no two workers of a run draw the same numbers.
+
+    Nothing of ours draws from them. An environment that does is not reproducible (rollout/determinism.py says so).
+    """
+    state = stream(seed, WORKER, worker, 0, 0)
+    np.random.seed(below(state, 2**32))  # noqa: NPY002
+    random.seed(below(state, 2**53))

@@ -22,6 +22,7 @@ RESAMPLES = 10_000
 LEVEL = 0.95
 _Z = 1.959963984540054  # the standard normal's quantile at (1 + LEVEL) / 2
 _ROUNDING = 1e-12  # differences below this part of the largest score are rounding
+EXACT = 100  # runs of both samples together up to which the rank-sum test is exact
 
 Alternative: TypeAlias = Literal["greater", "less", "two-sided"]
 
@@ -55,15 +56,17 @@ class Variance(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """One arm against another on one task. p: the arm is better, one-sided; p_holm: the same over the task's family."""
+    """One arm against another on one task."""
 
     task: str
     arm: str
     against: str
     n: int
     n_against: int
-    p: float | None
-    p_holm: float | None
+    p: float | None  # rank-sum, two-sided
+    p_holm: float | None  # the same, adjusted for the family of comparisons
+    p_least: float | None  # the smallest p_holm that this many runs can have: with every pair of samples separated
+    p_better: float | None  # one-sided, the arm is better, not adjusted: the paper's test
     a12: Interval | None
     variance: Variance | None
     difference: Interval | None  # of means, arm - against
@@ -130,23 +133,68 @@ def describe(x: ArrayLike, seed: int) -> Summary:
     )  # fmt: skip
 
 
+def mean_interval(values: np.ndarray) -> tuple[float, float]:
+    """Student's 95 % interval of the mean of values f8 (n,): low, high; both are the mean when n = 1."""
+    low, high = mean_intervals(values)
+    return float(low), float(high)
+
+
+def mean_intervals(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same along the first axis: rows f8 (n, ...) -> low, high f8 (...)."""
+    from scipy.special import stdtrit
+
+    n, mean = len(rows), rows.mean(axis=0)
+    if n < 2:
+        return mean, mean
+    half = float(stdtrit(n - 1, (1.0 + LEVEL) / 2.0)) * rows.std(axis=0, ddof=1) / math.sqrt(n)
+    return mean - half, mean + half
+
+
 # -- two samples
 
 
 def rank_sum(x: ArrayLike, y: ArrayLike, alternative: Alternative = "greater") -> float | None:
     """p of Wilcoxon's rank-sum (Mann-Whitney U) test; "greater": x is better than y. None when a sample is empty.
 
-    As SciPy chooses: exact without ties when either sample has at most 8 runs, else normal with corrections for ties
-    and continuity. When all scores are equal nothing speaks against the null hypothesis: p = 1.
+    Exact for up to EXACT runs in all, ties included; beyond that normal with corrections for ties and continuity.
+    Two-sided: twice the smaller side, at most 1. When all scores are equal nothing speaks against the null hypothesis:
+    p = 1.
     """
     a, b = _scores(x), _scores(y)
     if not len(a) or not len(b):
         return None
     if min(a[0], b[0]) == max(a[-1], b[-1]):
         return 1.0
-    from scipy.stats import mannwhitneyu
+    if len(a) + len(b) > EXACT:
+        from scipy.stats import mannwhitneyu
 
-    return min(1.0, float(mannwhitneyu(a, b, alternative=alternative, method="auto").pvalue))
+        return min(1.0, float(mannwhitneyu(a, b, alternative=alternative, method="asymptotic").pvalue))
+    greater, less = _exact_tails(a, b)
+    return {"greater": greater, "less": less, "two-sided": min(1.0, 2.0 * min(greater, less))}[alternative]
+
+
+def _exact_tails(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
+    """P(rank sum >= that of a) and P(rank sum <= that of a) over all ways to deal the ranks out; ties share theirs.
+
+    ways[k, s]: how many sets of k runs have the sum s of doubled ranks (doubled, they are whole), counted in one pass
+    over the runs.
+    """
+    if len(a) > len(b):
+        return _exact_tails(b, a)[::-1]
+    every = np.sort(np.concatenate([a, b]))
+    ranks = np.searchsorted(every, every, "left") + np.searchsorted(every, every, "right") + 1
+    mine = int((np.searchsorted(every, a, "left") + np.searchsorted(every, a, "right") + 1).sum())
+    ways = np.zeros((len(a) + 1, int(ranks.sum()) + 1))
+    ways[0, 0] = 1.0
+    for rank in ranks.tolist():
+        ways[1:, rank:] += ways[:-1, :-rank]
+    last = ways[-1]
+    return float(last[mine:].sum() / last.sum()), float(last[: mine + 1].sum() / last.sum())
+
+
+def least_p(n: int, m: int) -> float | None:
+    """The smallest two-sided p of a rank-sum test of n runs against m: that of complete separation."""
+    return min(1.0, 2.0 / math.comb(n + m, n)) if n and m else None
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
@@ -244,18 +292,20 @@ def difference(x: ArrayLike, y: ArrayLike, seed: int) -> Interval | None:
 def compare(
     task: str, scores: Mapping[str, ArrayLike], pairs: Sequence[tuple[str, str]], seed: int
 ) -> list[Comparison]:
-    """Each (arm, against) of `pairs` on one task; Holm's family is the pairs that could be tested.
+    """Each (arm, against) of `pairs` on one task; they are Holm's family, but for those that could not be tested.
 
     An arm without runs, or not in `scores`, has n = 0 and None wherever nothing can be said.
     """
     samples = {arm: _scores(scores.get(arm, ())) for pair in pairs for arm in pair}
-    tests = [rank_sum(samples[arm], samples[against]) for arm, against in pairs]
+    both = [(samples[arm], samples[against]) for arm, against in pairs]
+    tests = [rank_sum(x, y, "two-sided") for x, y in both]
+    least = holm([least_p(len(x), len(y)) for x, y in both])  # Holm's p grows with every p of the family
     return [
         Comparison(
-            task, arm, against, len(x), len(y), p, p_holm, a12(x, y), brown_forsythe(x, y), difference(x, y, seed)
+            task, arm, against, len(x), len(y), p, p_holm, p_least, rank_sum(x, y), a12(x, y), brown_forsythe(x, y),
+            difference(x, y, seed),
         )
-        for (arm, against), p, p_holm in zip(pairs, tests, holm(tests), strict=True)
-        for x, y in [(samples[arm], samples[against])]
+        for (arm, against), (x, y), p, p_holm, p_least in zip(pairs, both, tests, holm(tests), least, strict=True)
     ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,112 +21,123 @@ from neol.baselines import settings as baseline_settings
 from neol.baselines.policy import Policy, from_arrays, play, save_policy
 from neol.baselines.sbx import PACKAGES, Learner, require_packages
 from neol.baselines.settings import BaselineConfig, baseline_config, find_task
-from neol.deploy.evaluation import mean_interval
 from neol.envs.registry import choose_engine
 from neol.errors import NeolError
 from neol.system import uninterrupted
 from neol.training import run_folder
 from neol.training.champion import select
-from neol.training.progress import Progress
+from neol.training.history import History, HistoryRow, fraction_done
+from neol.training.observers import Callback, Generation, Observer, Observers
+from neol.training.progress import TrainingProgress, short, wanted_here
 from neol.training.run import Run
+from neol.training.session import count_events, named, part, run_to_end
+from neol.training.summary import BaselineSummary, Measured
 
-HISTORY_COLUMNS = (
-    "generation", "env_steps", "best_fitness", "mean_fitness", "median_fitness", "best_return", "mean_return",
-    "mean_steps", "episodes", "best_so_far",
-)  # fmt: skip
-_WHOLE = ("generation", "env_steps", "episodes")
-# rollout_seconds: in the simulator; outer_seconds: all else; cpu_seconds: of all threads, since the run began.
-TIMING_COLUMNS = (
-    "generation", "wall_seconds", "rollout_seconds", "outer_seconds", "steps_per_second", "cpu_seconds",
-)  # fmt: skip
-CHAMPION, FINAL = "champion.npz", "final.npz"
 CANDIDATES, TRIALS, HELD_OUT_EPISODES = 10, 20, 100  # as many as `neol train` has
-Callback = Callable[[dict[str, float]], Any]
 
 
 class BaselineTraining:
     """A run in progress: everything that a checkpoint holds, and the step from one interval to the next."""
 
-    def __init__(self, config: BaselineConfig, folder: Path) -> None:
+    saves_always = True
+
+    def __init__(self, config: BaselineConfig, folder: Path, observer: Observer | None = None) -> None:
         self.config, self.folder, self.task = config, folder, find_task(config.task)
+        self.observer = observer or Observer()
         self.learner = Learner(config, self.task)
-        self.history: list[list[float]] = []
-        self.timing: list[list[float]] = []
+        self.history = History()
         self.candidates: list[tuple[float, int, Policy]] = []  # mean return and number of the interval; best first
+        self.is_whole = True  # at the end of an interval
 
-    @property
-    def env_steps(self) -> int:
-        return int(self.history[-1][1]) if self.history else 0
+    def describe(self) -> str:
+        threads = f"{self.config.threads} thread{'s' * (self.config.threads > 1)}"
+        return f"{self.config.algorithm} on {self.task.name}, {threads}."
 
-    @property
     def fraction_done(self) -> float:
-        return min(1.0, self.env_steps / self.config.max_env_steps)
+        return fraction_done(0, self.history.env_steps, self.config.flat())
 
-    def interval(self, tick: Callable[[int], None]) -> dict[str, float]:
+    def why_stop(self) -> str | None:
+        return "env-step limit reached" if self.history.env_steps >= self.config.max_env_steps else None
+
+    def advance(self) -> Generation:
         """Learn for an interval, and record it."""
-        wall, cpu = time.monotonic(), time.process_time()
-        left = self.config.max_env_steps - self.env_steps
+        wall, cpu, limit = time.monotonic(), time.process_time(), self.config.max_env_steps
+        left = limit - self.history.env_steps
         steps = self.config.interval if 2 * left >= 3 * self.config.interval else left  # the last one may be longer
-        self.learner.begin(len(self.history))
-        episodes = self.learner.learn(steps, tick)
+        self.is_whole = False
+        self.learner.begin(len(self.history.rows))
+        episodes = self.learner.learn(steps, lambda at: self.observer.tick(f"{short(at)} steps", min(1.0, at / limit)))
         with uninterrupted():
             row = self._record(episodes)
             spent, simulator = time.monotonic() - wall, self.learner.env.seconds
-            before = self.timing[-1] if self.timing else [0.0] * len(TIMING_COLUMNS)
+            self.history.add(row, simulator, spent, time.process_time() - cpu, self.learner.env.env_steps)
             rate = self.learner.env.env_steps / spent
-            used = before[5] + time.process_time() - cpu
-            self.timing.append([row["generation"], before[1] + spent, simulator, spent - simulator, rate, used])
-        return row
+            self.history.timing[-1] = self.history.timing[-1]._replace(steps_per_second=rate)  # learning included
+            self.is_whole = True
+        return Generation(row.columns(), rate, self.fraction_done(), False)
 
-    def _record(self, episodes: list[tuple[float, int]]) -> dict[str, float]:
-        number = len(self.history)
-        total = self.env_steps + self.learner.env.env_steps
+    def _record(self, episodes: Sequence[tuple[float, int]]) -> HistoryRow:
+        number, total = len(self.history.rows), self.history.env_steps + self.learner.env.env_steps
         assert total == self.learner.env_steps, "env steps were lost or counted twice"
         returns, lengths = (np.array([e[i] for e in episodes], float) for i in (0, 1))
-        best_before = self.history[-1][9] if self.history else -np.inf
+        best_before = self.history.rows[-1].more["best_so_far"] if self.history.rows else -np.inf
         if len(returns):
             best, mean, median, steps = returns.max(), returns.mean(), np.median(returns), lengths.mean()
             ranked = [*self.candidates, (float(mean), number, self.learner.policy())]
             self.candidates = sorted(ranked, key=lambda c: -c[0])[: CANDIDATES - 1]
         else:
             best = mean = median = steps = np.nan
-        so_far = np.fmax(best_before, best)
-        row = (number, total, best, mean, median, best, mean, steps, len(returns), so_far)
-        self.history.append([float(v) for v in row])
-        return dict(zip(HISTORY_COLUMNS, self.history[-1], strict=True))
+        more = {"episodes": len(returns), "best_so_far": float(np.fmax(best_before, best))}
+        best, mean, median, steps = float(best), float(mean), float(median), float(steps)
+        return HistoryRow(number, total, best, mean, median, best, mean, steps, more)
 
-    def save(self) -> None:
-        """Write checkpoint, history and timing."""
-        with uninterrupted():
-            arrays = {f"learner.{k}": v for k, v in self.learner.state().items()}
-            for i, (_, _, policy) in enumerate(self.candidates):
-                arrays |= {f"candidate{i}.{k}": v for k, v in policy.arrays().items()}
-            arrays |= {"scores": np.array([c[:2] for c in self.candidates])}
-            arrays |= {"history": np.array(self.history), "timing": np.array(self.timing)}
-            run_folder.write_checkpoint(self.folder, arrays, self.config)
-            self.write_tables()
+    def arrays(self) -> dict[str, np.ndarray]:
+        arrays = named("learner", self.learner.state())
+        for i, (_, _, policy) in enumerate(self.candidates):
+            arrays |= named(f"candidate{i}", policy.arrays())
+        return {**arrays, "scores": np.array([c[:2] for c in self.candidates])}
 
-    def write_tables(self) -> None:
-        for name, columns, rows in (
-            (run_folder.HISTORY, HISTORY_COLUMNS, self.history),
-            (run_folder.TIMING, TIMING_COLUMNS, self.timing),
-        ):
-            whole = [c in _WHOLE for c in columns]
-            typed = [[int(v) if w else v for v, w in zip(row, whole, strict=True)] for row in rows]
-            run_folder.write_table(self.folder / name, columns, typed)
-
-    def load(self) -> None:
-        """Go on from the folder's checkpoint."""
-        arrays = run_folder.read_checkpoint(self.folder, self.config)
-
-        def part(name: str) -> dict[str, np.ndarray]:
-            return {k[len(name) + 1 :]: v for k, v in arrays.items() if k.startswith(f"{name}.")}
-
-        self.learner.restore(part("learner"))
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self.learner.restore(part(arrays, "learner"))
         scores = arrays["scores"].tolist()
-        self.candidates = [(s, int(n), from_arrays(part(f"candidate{i}"))) for i, (s, n) in enumerate(scores)]
-        self.history, self.timing = arrays["history"].tolist(), arrays["timing"].tolist()
-        self.write_tables()
+        self.candidates = [(s, int(n), from_arrays(part(arrays, f"candidate{i}"))) for i, (s, n) in enumerate(scores)]
+
+    def write_best(self) -> None:
+        """The policy of the interval with the best mean return so far; not yet chosen on fresh episodes."""
+        save_policy(
+            self.folder / run_folder.POLICY, self.candidates[0][2] if self.candidates else self.learner.policy()
+        )
+
+    def finish(self, status: str) -> BaselineSummary:
+        """Choose the champion; write policies."""
+        wall, cpu = time.monotonic(), time.process_time()
+        config, last = self.config, self.history.timing[-1]
+        final, (chosen, facts) = self.learner.policy(), _choose(self)
+        save_policy(self.folder / run_folder.POLICY, chosen)
+        save_policy(self.folder / run_folder.FINAL_POLICY, final)
+        return BaselineSummary(
+            status=status,
+            task=config.task,
+            algorithm=config.algorithm,
+            generations=len(self.history.rows),
+            env_steps=self.history.env_steps,
+            wall_seconds=last.wall_seconds + time.monotonic() - wall,
+            steps_per_second=self.history.env_steps / last.wall_seconds,
+            cpu_seconds=last.cpu_seconds + time.process_time() - cpu,
+            cpu_seconds_per_million_steps=last.cpu_seconds * 1e6 / self.history.env_steps,
+            best_fitness=self.history.best_fitness,
+            best_so_far=self.history.rows[-1].more["best_so_far"],
+            **facts,
+            parameters=chosen.parameters,
+            engine="envpool",
+            executor="local",
+            threads=config.threads,
+            events=count_events(self.folder),
+            versions=run_folder.versions(*PACKAGES),
+        )
+
+    def close(self) -> None:
+        self.learner.close()
 
 
 def train(
@@ -137,46 +148,50 @@ def train(
     out: str | os.PathLike[str],
     seed: int = 0,
     resume: bool = False,
+    overwrite: bool = False,
     threads: int = 1,
     max_steps: int = 0,
     interval: int = 0,
     hyperparameters: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-    callback: Callback | None = None,
+    callback: Callable[[Generation], Any] | None = None,
+    observers: Sequence[Observer] = (),
+    progress: bool | None = None,
 ) -> Run:
     """Train PPO or SAC into the folder `out`, to the first update that reaches `max_env_steps`.
 
     `interval`: env steps between checkpoints (0 = the task's own). `hyperparameters` replace the tuned ones by name.
-    `callback` is called with each line of the history and stops the run when it returns True. Killed, a run goes on
-    from its last checkpoint and ends in the same bytes; another number of `threads` gives others. Ctrl-C raises
-    KeyboardInterrupt.
+    `callback`, `observers`, `progress` and `overwrite` are as in `neol.train`. Killed, a run goes on from its last
+    checkpoint and ends in the same bytes; another number of `threads` gives others. Ctrl-C raises KeyboardInterrupt.
     """
     config = baseline_config(algorithm, task, max_env_steps, seed, threads, max_steps, interval, hyperparameters)
+    return train_config(config, out, resume, overwrite, callback, observers, progress)
+
+
+def train_config(
+    config: BaselineConfig,
+    out: str | os.PathLike[str],
+    resume: bool = False,
+    overwrite: bool = False,
+    callback: Callable[[Generation], Any] | None = None,
+    observers: Sequence[Observer] = (),
+    progress: bool | None = None,
+) -> Run:
+    """The same with a whole configuration."""
     require_packages()
-    choose_engine(find_task(task), "envpool")
-    show, folder = progress or Progress(quiet=True), Path(out)
-    started_before = open_folder(folder, config, resume)
-    show.say(f"{config.algorithm} on {config.task}, {config.threads} thread{'s' * (config.threads > 1)}.")
-    trainer = BaselineTraining(config, folder)
-    try:
-        if started_before:
-            trainer.load()
-            show.say(f"Going on after {trainer.env_steps:,} env steps of '{folder}'.")
-        status = _learn(trainer, callback, show)
-        show.say("Choosing the champion on fresh episodes ...")
-        return _finish(trainer, status)
-    finally:
-        show.stop()
-        trainer.learner.close()
+    choose_engine(find_task(config.task), "envpool")
+    folder = Path(out)
+    resumed = open_folder(folder, config, resume, overwrite)
+    told: list[Observer] = [*observers, *([Callback(callback)] if callback else [])]
+    if wanted_here() if progress is None else progress:
+        told.append(TrainingProgress())
+    observer = Observers(told)
+    return run_to_end(BaselineTraining(config, folder, observer), resumed, observer)
 
 
-def open_folder(folder: Path, config: BaselineConfig, resume: bool) -> bool:
+def open_folder(folder: Path, config: BaselineConfig, resume: bool, overwrite: bool = False) -> bool:
     """Prepare the folder; whether there is a checkpoint to go on from. It must be that of the same settings."""
-    try:
-        if not run_folder.claim_folder(folder, config.to_toml(), resume):
-            return False
-    except OSError as e:
-        raise NeolError(f"cannot use '{folder}' as a run's folder: {e.strerror}.") from None
+    if not run_folder.claim_folder(folder, config.to_toml(), resume, overwrite):
+        return False
     stored = baseline_settings.read(run_folder.read_config_text(folder), f"'{folder / run_folder.CONFIG}'")
     old, new = stored.flat(), config.flat()
     free = () if stored.schedules else ("max_env_steps",)
@@ -189,69 +204,17 @@ def open_folder(folder: Path, config: BaselineConfig, resume: bool) -> bool:
     return (folder / run_folder.CHECKPOINT).exists()
 
 
-def _learn(trainer: BaselineTraining, callback: Callback | None, show: Progress) -> str:
-    """Interval after interval until there is a reason to stop; return it."""
-    limit = trainer.config.max_env_steps
-    show.start(trainer.fraction_done)
-    said = "first interval"
-
-    def tick(steps: int) -> None:
-        show.update(f"{said}  {steps / 1e6:.3f}M steps", min(1.0, steps / limit))
-
-    status = None
-    while status is None and trainer.env_steps < limit:
-        row = trainer.interval(tick)
-        if callback is not None and callback(row):
-            status = "stopped by callback"
-        trainer.save()
-        said = f"interval {row['generation']:.0f}  best {row['best_return']:.1f}  mean {row['mean_return']:.1f}"
-        tick(trainer.env_steps)
-    show.stop()
-    return status or "env-step limit reached"
-
-
-def _finish(trainer: BaselineTraining, status: str) -> Run:
-    """Choose the champion; write policies and summary."""
-    wall, cpu = time.monotonic(), time.process_time()
-    config, folder, last = trainer.config, trainer.folder, trainer.timing[-1]
-    final, (chosen, facts) = trainer.learner.policy(), _choose(trainer)
-    save_policy(folder / CHAMPION, chosen)
-    save_policy(folder / FINAL, final)
-    cpu_seconds = last[5] + time.process_time() - cpu
-    summary = {
-        "status": status,
-        "task": config.task,
-        "algorithm": config.algorithm,
-        "generations": len(trainer.history),
-        "env_steps": trainer.env_steps,
-        "wall_seconds": last[1] + time.monotonic() - wall,
-        "steps_per_second": trainer.env_steps / last[1],
-        "cpu_seconds": cpu_seconds,
-        "cpu_seconds_per_million_steps": last[5] * 1e6 / trainer.env_steps,
-        "best_fitness": trainer.history[-1][2],
-        "best_so_far": trainer.history[-1][9],
-        **facts,
-        "parameters": chosen.parameters,
-        "engine": "envpool",
-        "executor": "local",
-        "threads": config.threads,
-        "versions": run_folder.versions(*PACKAGES),
-    }
-    run_folder.write_json(folder / run_folder.SUMMARY, summary)
-    return Run(folder)
-
-
-def _choose(trainer: BaselineTraining) -> tuple[Policy, dict[str, Any]]:
+def _choose(training: BaselineTraining) -> tuple[Policy, dict[str, Any]]:
     """Rounds of selection on fresh episodes, then the held-out returns; the final policy is a candidate too."""
-    config, last = trainer.config, len(trainer.history) - 1
-    earlier = [(number, policy) for _, number, policy in trainer.candidates if number != last]
-    candidates = [(last, trainer.learner.policy()), *earlier]
+    config, last = training.config, len(training.history.rows) - 1
+    earlier = [(number, policy) for _, number, policy in training.candidates if number != last]
+    candidates = [(last, training.learner.policy()), *earlier]
     selection_steps = 0
 
     def returns(policy: Policy, purpose: int, part: int, episodes: int) -> np.ndarray:
         nonlocal selection_steps
         seeds = seeding.episode_seeds(config.seed, purpose, part, 1, episodes, True)
-        found, steps = play(policy, trainer.task, seeds, config.max_steps, config.threads)
+        found, steps = play(policy, training.task, seeds, config.max_steps, config.threads)
         selection_steps += int(steps.sum()) if purpose == seeding.SELECTION else 0
         return found
 
@@ -262,19 +225,20 @@ def _choose(trainer: BaselineTraining) -> tuple[Policy, dict[str, Any]]:
     number, champion = candidates[best]
     held_out = returns(champion, seeding.HELD_OUT, 0, HELD_OUT_EPISODES)
     final = held_out if best == 0 else returns(candidates[0][1], seeding.HELD_OUT, 0, HELD_OUT_EPISODES)
+    of_champion, of_final = Measured.of(held_out), Measured.of(final)
     return champion, {
-        "champion_return_mean": float(held_out.mean()),
-        "champion_return_ci95": list(mean_interval(held_out)),
-        "champion_return_std": float(held_out.std(ddof=1)),
+        "champion_return_mean": of_champion.mean,
+        "champion_return_ci95": of_champion.ci95,
+        "champion_return_std": of_champion.std,
         "champion_episodes": HELD_OUT_EPISODES,
-        "champion_without_plasticity_return_mean": float(held_out.mean()),  # it has none
+        "champion_without_plasticity_return_mean": of_champion.mean,  # it has none
         "champion_selection_return_mean": selection_mean,
         "champion_generation": number,
         "champion_is_final": best == 0,
         "champion_nodes": champion.nodes,
         "champion_connections": champion.connections,
-        "final_return_mean": float(final.mean()),
-        "final_return_ci95": list(mean_interval(final)),
-        "final_return_std": float(final.std(ddof=1)),
+        "final_return_mean": of_final.mean,
+        "final_return_ci95": of_final.ci95,
+        "final_return_std": of_final.std,
         "selection_env_steps": selection_steps,
     }

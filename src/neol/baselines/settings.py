@@ -8,14 +8,13 @@ BipedalWalker by gSDE, which SBX does not have.
 
 from __future__ import annotations
 
-import json
 import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from neol.config.schema import check_value
+from neol.config.schema import check_value, to_toml
 from neol.envs.tasks import TASKS, Task
 from neol.errors import NeolError, nearest
 from neol.network.actions import ARGMAX
@@ -94,9 +93,7 @@ class BaselineConfig:
 
     def to_toml(self) -> str:
         """The complete configuration; `read` gives it back."""
-        tables = {"baseline": _own(self), "hyperparameters": self.hyperparameters}
-        lines = [[f"[{name}]", *(f"{k} = {_toml(v)}" for k, v in table.items())] for name, table in tables.items()]
-        return "\n\n".join("\n".join(part) for part in lines) + "\n"
+        return to_toml({"baseline": _own(self), "hyperparameters": self.hyperparameters})
 
     @property
     def schedules(self) -> tuple[str, ...]:
@@ -212,7 +209,3 @@ def read(text: str, source: str) -> BaselineConfig:
         return baseline_config(**tables["baseline"], hyperparameters=tables["hyperparameters"])
     except TypeError as e:
         raise NeolError(f"{source} is not that of a baseline: {e}.") from None
-
-
-def _toml(value: Any) -> str:
-    return repr(value) if isinstance(value, float) else json.dumps(value)

@@ -20,6 +20,7 @@ def baseline_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the run's folder")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything (0)")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out (or start it)")
+    parser.add_argument("--overwrite", action="store_true", help="begin anew in --out, whatever run is there")
     parser.add_argument(
         "--threads", type=int, default=1, metavar="K", help="cores to use; 0 = all; changes results (1)"
     )
@@ -37,27 +38,30 @@ def baseline_options(parser: argparse.ArgumentParser) -> None:
 def baseline_command(args: argparse.Namespace) -> int:
     from neol.baselines.loop import train
     from neol.envs.registry import parse_kwargs
-    from neol.training.progress import Progress
+    from neol.training.run_folder import POLICY
+    from neol.training.summary import BaselineSummary
 
-    names = ("max_env_steps", "out", "seed", "resume", "threads", "max_steps", "interval")
+    names = ("max_env_steps", "out", "seed", "resume", "overwrite", "threads", "max_steps", "interval")
     settings = {name: getattr(args, name) for name in names}
     changed = parse_kwargs(args.hyperparameters, "hyperparameters")
     try:
-        run = train(
-            args.algorithm, args.task, hyperparameters=changed, progress=Progress(quiet=args.quiet), **settings
-        )  # fmt: skip
+        run = train(args.algorithm, args.task, hyperparameters=changed, progress=not args.quiet, **settings)
     except KeyboardInterrupt:
         print("Interrupted; the last checkpoint stands. Go on with the same command and --resume", file=sys.stderr)
         return EXIT_INTERRUPTED
     s = run.summary
+    assert isinstance(s, BaselineSummary)
     if args.json:
-        print(json.dumps(s, indent=1))
+        print(json.dumps(s.as_dict(), indent=1))
         return 0
-    print(f"{s['algorithm']} on {s['task']}: {s['status']} after {s['env_steps']:,} env steps, "
-          f"{s['wall_seconds']:.0f} s ({s['steps_per_second']:,.0f} steps/s)")  # fmt: skip
-    for what in ("champion", "final"):
-        low, high = s[f"{what}_return_ci95"]
-        print(f"  held-out return of the {what} policy".ljust(41) + f"{s[f'{what}_return_mean']:.1f}  "
-              f"(95 % CI {low:.1f} to {high:.1f}, {s['champion_episodes']} fresh episodes)")  # fmt: skip
-    print(f"  {s['parameters']:,} parameters; {run.path / 'champion.npz'}")
+    print(f"{s.algorithm} on {s.task}: {s.status} after {s.env_steps:,} env steps, "
+          f"{s.wall_seconds:.0f} s ({s.steps_per_second:,.0f} steps/s)")  # fmt: skip
+    measured = {
+        "champion": (s.champion_return_mean, s.champion_return_ci95),
+        "final": (s.final_return_mean, s.final_return_ci95),
+    }
+    for what, (mean, (low, high)) in measured.items():
+        print(f"  held-out return of the {what} policy".ljust(41) + f"{mean:.1f}  "
+              f"(95 % CI {low:.1f} to {high:.1f}, {s.champion_episodes} fresh episodes)")  # fmt: skip
+    print(f"  {s.parameters:,} parameters; {run.path / POLICY}")
     return 0

@@ -10,13 +10,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from neol.cli.options import Parser
 from neol.envs.tasks import TASKS
 
 
-def regret_options(parser: argparse.ArgumentParser, parser_class: Any) -> None:
-    kinds = parser.add_subparsers(dest="kind", metavar="synthetic|task", parser_class=parser_class, required=True)
-    p = kinds.add_parser("synthetic", help="on instances where A1 to A7 hold by construction", allow_abbrev=False)
-    task = kinds.add_parser("task", help="on real rollouts, with an audit of the assumptions", allow_abbrev=False)
+def regret_options(parser: argparse.ArgumentParser) -> None:
+    kinds = parser.add_subparsers(dest="kind", metavar="synthetic|task", parser_class=Parser, required=True)
+    p = kinds.add_parser("synthetic", help="on instances where A1 to A7 hold by construction")
+    task = kinds.add_parser("task", help="on real rollouts, with an audit of the assumptions")
     task.add_argument("task", metavar="TASK", help=", ".join(TASKS))
     for q in (p, task):
         q.add_argument("--rule", default="hebb", help="plasticity rule: hebb, oja or bcm (hebb)")
@@ -83,7 +84,7 @@ def regret_command(args: argparse.Namespace) -> int:
 
     try:
         with compiling:
-            compiling.enter_context(announce_compilation(show.say_once))
+            compiling.enter_context(announce_compilation(show.say))
             named, facts, title = (_regret_synthetic if args.kind == "synthetic" else _regret_task)(args, say)
     finally:
         show.stop()

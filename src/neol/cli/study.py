@@ -12,15 +12,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from neol.cli.options import Parser
 from neol.config.schema import check_value
 from neol.errors import EXIT_FAILED_RUNS, EXIT_INTERRUPTED, NeolError
 
 
-def study_options(parser: argparse.ArgumentParser, parser_class: Any) -> None:
-    kinds = parser.add_subparsers(
-        dest="kind", metavar="run|list|status|export", parser_class=parser_class, required=True
-    )
-    p = kinds.add_parser("run", help="run what is missing of a study", allow_abbrev=False)
+def study_options(parser: argparse.ArgumentParser) -> None:
+    kinds = parser.add_subparsers(dest="kind", metavar="run|list|status|export", parser_class=Parser, required=True)
+    p = kinds.add_parser("run", help="run what is missing of a study")
     p.add_argument("file", metavar="FILE", type=Path, help="the study: a TOML file, or a bundled one's name")
     p.add_argument("--out", metavar="DIR", type=Path, help="the study's folder (runs/study-FILE)")
     p.add_argument("--jobs", type=int, default=0, metavar="N", help="runs at a time, one core each; 0 = one per core")
@@ -32,11 +31,11 @@ def study_options(parser: argparse.ArgumentParser, parser_class: Any) -> None:
     p.add_argument("--executor", choices=("local", "ray"), default="local", help="this machine, or a Ray cluster")
     p.add_argument("--ray-address", default="", metavar="ADDRESS", help="the Ray cluster; empty = start one here")
     p.add_argument("--quiet", action="store_true", help="no progress, only the result")
-    kinds.add_parser("list", help="the bundled studies, by name", allow_abbrev=False)
-    p = kinds.add_parser("status", help="how a study stands", allow_abbrev=False)
+    kinds.add_parser("list", help="the bundled studies, by name")
+    p = kinds.add_parser("status", help="how a study stands")
     p.add_argument("study", metavar="DIR", type=Path, help="a study's folder")
     p.add_argument("--json", action="store_true", help="print JSON")
-    p = kinds.add_parser("export", help="a study's results as CSV, or its database trimmed", allow_abbrev=False)
+    p = kinds.add_parser("export", help="a study's results as CSV, or its database trimmed")
     p.add_argument("study", metavar="DIR", type=Path, help="a study's folder")
     p.add_argument("--csv", nargs="?", const="-", metavar="FILE", help="one line per cell (default: print it)")
     p.add_argument("--database", type=Path, metavar="FILE", help="a copy with what reports need, and no more")

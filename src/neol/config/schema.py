@@ -16,10 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from neol.config.checks import check_range, check_weight_mutation, convert
-from neol.errors import NeolError, nearest
+from neol.errors import NeolError, closest, nearest
 
 # Names only; activations.py and plasticity.py hold the definitions, in this order (tests check it).
 ACTIVATIONS = (
@@ -34,6 +35,17 @@ INITIAL_CONNECTIONS = (
     "partial_direct", "partial_nodirect",
 )  # fmt: skip
 INIT_TYPES = ("gaussian", "uniform")
+ARGUMENTS = (
+    "out",
+    "resume",
+    "overwrite",
+    "config",
+    "preset",
+    "neat_config",
+    "progress",
+    "callback",
+    "observers",
+)  # of neol.train, beside the settings
 
 
 def _choice(*names: str) -> Any:
@@ -42,6 +54,11 @@ def _choice(*names: str) -> Any:
 
 def _range(low: float, high: float = math.inf, *, open_low: bool = False) -> Any:
     return {"low": low, "high": high, "open_low": open_low}
+
+
+def _basic(checks: Any = MappingProxyType({})) -> Any:
+    """Marks a setting that `neol train --help` shows; `--help-all` shows all of them."""
+    return {**checks, "basic": True}
 
 
 _PROBABILITY = _range(0.0, 1.0)
@@ -57,21 +74,15 @@ class RunConfig:
 
     task: str = "lunarlander"
     """Task name (`neol tasks` lists them), Gymnasium id, `module:id` or `module:callable`."""
-    seed: int = field(default=0, metadata=_range(0, 2**63 - 1))
+    seed: int = field(default=0, metadata=_basic(_range(0, 2**63 - 1)))
     """Seed of everything: the same seed gives the same bits."""
-    generations: int = field(default=40, metadata=_COUNT)
+    generations: int = field(default=40, metadata=_basic(_COUNT))
     """Stop after this many generations (G)."""
-    outer: str = field(default="neat", metadata=_choice("neat", "hedge"))
+    outer: str = field(default="neat", metadata={"choices": ("neat", "hedge"), "or_prefix": "python:"})
     """Outer loop: neat evolves a population; hedge evolves nothing, it selects from a pool of random topologies."""
-    pool: int = field(default=16, metadata=_range(1, 1_000_000))
-    """Topologies that hedge selects from (M)."""
-    return_low: float = field(default=0.0, metadata=_VALUE)
-    """Fitness whose loss is 1, for hedge; return_low = return_high: the task's own range."""
-    return_high: float = field(default=0.0, metadata=_VALUE)
-    """Fitness whose loss is 0, for hedge."""
-    max_env_steps: int = field(default=0, metadata=_range(0, 2**62))
+    max_env_steps: int = field(default=0, metadata=_basic(_range(0, 2**62)))
     """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
-    fitness_target: float = math.inf
+    fitness_target: float = field(default=math.inf, metadata=_basic())
     """Stop when a generation's best fitness reaches this; inf = never."""
     champion_candidates: int = field(default=10, metadata=_range(1, 10**6))
     """How many genomes are re-evaluated on fresh episodes to choose the champion."""
@@ -87,19 +98,19 @@ class RunConfig:
 class RolloutConfig:
     """How one genome is evaluated."""
 
-    episodes: int = field(default=3, metadata=_range(1, 10**6))
+    episodes: int = field(default=3, metadata=_basic(_range(1, 10**6)))
     """Episodes per genome (N); fitness is the mean of their returns."""
-    max_steps: int = field(default=0, metadata=_COUNT_OR_NONE)
+    max_steps: int = field(default=0, metadata=_basic(_COUNT_OR_NONE))
     """Longest episode (T_max); 0 = the task's own."""
     common_random_numbers: bool = True
     """All genomes of a generation meet the same episode seeds (fresh ones every generation)."""
     fitness_offset: float = field(default=0.0, metadata=_VALUE)
     """Added to the fitness for every step survived (training only; < 0 makes standing still expensive)."""
-    normalize_observations: bool = False
+    normalize_observations: bool = field(default=False, metadata=_basic())
     """Scale observations by their running mean and spread, which are saved with the champion."""
-    engine: str = field(default="auto", metadata=_choice("auto", "envpool", "gymnasium"))
+    engine: str = field(default="auto", metadata=_basic(_choice("auto", "envpool", "gymnasium")))
     """Simulator: auto takes EnvPool where it has the environment, else Gymnasium."""
-    env_kwargs: tuple[str, ...] = field(default=(), metadata={"words": True})
+    env_kwargs: tuple[str, ...] = field(default=(), metadata=_basic({"words": True}))
     """Arguments of the environment, as key=value."""
     fresh_envs: str = field(default="auto", metadata=_choice("auto", "true", "false"))
     """Gymnasium: a new environment for every episode; auto: unless its resets are known to leave nothing behind."""
@@ -107,7 +118,7 @@ class RolloutConfig:
     """Times that an episode which fails is played again, before its genome gets the worst fitness."""
     step_timeout: float = field(default=60.0, metadata=_range(0.0, 1e6))
     """Seconds after which an environment's step counts as hung (in worker processes); 0 = wait for ever."""
-    workers: int = field(default=0, metadata=_range(0, 100_000))
+    workers: int = field(default=0, metadata=_basic(_range(0, 100_000)))
     """Worker processes (or Ray actors); 0 = one per core, and threads instead on EnvPool. Never changes results."""
     executor: str = field(default="local", metadata=_choice("local", "ray"))
     """Where episodes are played: this machine or a Ray cluster. Never changes results."""
@@ -123,11 +134,11 @@ class RolloutConfig:
 class PlasticityConfig:
     """The inner loop: how weights change within an episode."""
 
-    rule: str = field(default="hebb", metadata=_choice("none", "hebb", "oja", "bcm"))
+    rule: str = field(default="hebb", metadata=_basic(_choice("none", "hebb", "oja", "bcm")))
     """Plasticity rule: none, hebb, oja or bcm."""
-    lr: float = field(default=0.25, metadata=_range(0.0, 1e6))
+    lr: float = field(default=0.25, metadata=_basic(_range(0.0, 1e6)))
     """Plasticity rate (eta)."""
-    reward_scale: float = field(default=0.01, metadata=_range(-1e6, 1e6))
+    reward_scale: float = field(default=0.01, metadata=_basic(_range(-1e6, 1e6)))
     """Factor on the reward that gates an update (beta)."""
     reward_credit: str = field(default="same-step", metadata=_choice("same-step", "next-step"))
     """same-step: a reward gates the activity that earned it (paper); next-step: the one after (authors' code)."""
@@ -141,7 +152,7 @@ class PlasticityConfig:
     """Pre-activations are clipped to [-limit, limit]; may be inf."""
     output_transform: str = field(default="tanh", metadata=_choice("tanh", "none"))
     """Squashing of the network's outputs before they become an action."""
-    inheritance: str = field(default="lamarckian", metadata=_choice("lamarckian", "darwinian"))
+    inheritance: str = field(default="lamarckian", metadata=_basic(_choice("lamarckian", "darwinian")))
     """lamarckian: adapted weights are written back to the genome; darwinian: thrown away."""
 
 
@@ -149,7 +160,7 @@ class PlasticityConfig:
 class NeatConfig:
     """The outer loop: NEAT, by neat-python's names where it has them."""
 
-    pop_size: int = field(default=100, metadata=_range(2, 1_000_000))
+    pop_size: int = field(default=100, metadata=_basic(_range(2, 1_000_000)))
     """Population size (P)."""
     # -- species
     compatibility_threshold: float = field(default=3.0, metadata=_range(0.0, open_low=True))
@@ -279,6 +290,18 @@ class NeatConfig:
 
 
 @dataclass(frozen=True)
+class HedgeConfig:
+    """The outer loop: Hedge over a finite pool of random topologies, which are drawn as NEAT's first population is."""
+
+    pool: int = field(default=16, metadata=_range(1, 1_000_000))
+    """Topologies that hedge selects from (M)."""
+    return_low: float = field(default=0.0, metadata=_VALUE)
+    """Fitness whose loss is 1, for hedge; return_low = return_high: the task's own range."""
+    return_high: float = field(default=0.0, metadata=_VALUE)
+    """Fitness whose loss is 0, for hedge."""
+
+
+@dataclass(frozen=True)
 class Config:
     """A whole run. `Config.replace(name=value)` takes flat names and checks them."""
 
@@ -286,6 +309,7 @@ class Config:
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     plasticity: PlasticityConfig = field(default_factory=PlasticityConfig)
     neat: NeatConfig = field(default_factory=NeatConfig)
+    hedge: HedgeConfig = field(default_factory=HedgeConfig)
 
     def replace(self, **flat: Any) -> Config:
         """This configuration with the named fields changed; a bad name or value is a NeolError."""
@@ -304,11 +328,7 @@ class Config:
 
     def to_toml(self) -> str:
         """The complete configuration; `from_toml` gives it back."""
-        tables = [
-            "\n".join([f"[{s.name}]", *(f"{k} = {_toml(v)}" for k, v in vars(getattr(self, s.name)).items())])
-            for s in dataclasses.fields(self)
-        ]
-        return "\n\n".join(tables) + "\n"
+        return to_toml({s.name: vars(getattr(self, s.name)) for s in dataclasses.fields(self)})
 
     @staticmethod
     def from_toml(text: str, source: str = "config") -> Config:
@@ -327,7 +347,7 @@ def fields() -> dict[str, str]:
 def _specs() -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
     """Flat field name -> (type, dataclass field)."""
     out: dict[str, tuple[Any, dataclasses.Field[Any]]] = {}
-    for cls in (RunConfig, RolloutConfig, PlasticityConfig, NeatConfig):
+    for cls in (RunConfig, RolloutConfig, PlasticityConfig, NeatConfig, HedgeConfig):
         hints = get_type_hints(cls)
         out.update({f.name: (hints[f.name], f) for f in dataclasses.fields(cls)})
     return out
@@ -341,6 +361,11 @@ def field_type(name: str) -> Any:
 def field_choices(name: str) -> tuple[str, ...]:
     """The values that a field may take, or () where it is not a choice."""
     return _specs()[name][1].metadata.get("choices", ())
+
+
+def is_basic(name: str) -> bool:
+    """Whether a field is one of those that `neol train --help` shows."""
+    return bool(_specs()[name][1].metadata.get("basic", False))
 
 
 @cache
@@ -358,7 +383,7 @@ def field_help() -> dict[str, str]:
 def section_of(name: str) -> str:
     """The section that a flat name belongs to."""
     if name not in fields():
-        raise NeolError(f"unknown setting '{name}'; {nearest(name, fields())}")
+        raise NeolError(f"unknown setting '{name}'; {nearest(name, [*fields(), *ARGUMENTS])}")
     return fields()[name]
 
 
@@ -368,10 +393,10 @@ def check_value(name: str, value: Any) -> Any:
     value = convert(name, value, kind)
     choices = spec.metadata.get("choices")
     for item in value if isinstance(value, tuple) else (value,):
-        if choices and item not in choices:
+        if choices and item not in choices and not item.startswith(spec.metadata.get("or_prefix", item + " ")):
             raise NeolError(f"{name} = '{item}' is not allowed; {nearest(item, choices)}")
     if "low" in spec.metadata:
-        check_range(name, value, **spec.metadata)
+        check_range(name, value, *(spec.metadata[bound] for bound in ("low", "high", "open_low")))
     elif kind is float and math.isnan(value):
         raise NeolError(f"{name} = nan is not allowed; it must be a number.")
     if name == "weight_mutation":
@@ -390,11 +415,9 @@ def check_together(config: Config) -> None:
             f"pop_size = {n.pop_size} is not allowed; with elitism = {n.elitism} and min_species_size = "
             f"{n.min_species_size} two species need at least {2 * least} genomes."
         )
-    run = config.run
-    if run.return_low > run.return_high:
-        raise NeolError(
-            f"return_low = {run.return_low} is not allowed; it must be at most return_high = {run.return_high}."
-        )
+    low, high = config.hedge.return_low, config.hedge.return_high
+    if low > high:
+        raise NeolError(f"return_low = {low} is not allowed; it must be at most return_high = {high}.")
     for gene in ("weight", "bias", "response"):
         low, high = getattr(n, f"{gene}_min_value"), getattr(n, f"{gene}_max_value")
         if low > high:
@@ -407,6 +430,10 @@ def check_together(config: Config) -> None:
         default, options = getattr(n, f"{gene}_default"), getattr(n, f"{gene}_options")
         if default != "random" and default not in options and getattr(n, f"{gene}_mutate_rate") > 0:
             raise NeolError(f"{gene}_default = '{default}' is not allowed; {gene}_options has {', '.join(options)}.")
+
+
+# Fields that stood in another section once: files of then are still read.
+_MOVED = {"pool": "run", "return_low": "run", "return_high": "run"}
 
 
 def parse_toml(text: str, source: str = "config") -> dict[str, Any]:
@@ -422,10 +449,27 @@ def parse_toml(text: str, source: str = "config") -> dict[str, Any]:
             raise NeolError(f"{source} has an unknown table '{section}'; {nearest(section, sections)}")
         known = [n for n, s in fields().items() if s == section]
         for name, value in table.items():
-            if name not in known:
-                raise NeolError(f"{source} has an unknown key '{name}' in [{section}]; {nearest(name, known)}")
+            if name not in known and _MOVED.get(name) != section:
+                raise NeolError(f"{source} has an unknown key '{name}' in [{section}]; {_key_hint(name, known)}")
             flat[name] = value
     return flat
+
+
+def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Tables of plain values as TOML."""
+    parts = [
+        "\n".join([f"[{name}]", *(f"{k} = {_toml(v)}" for k, v in table.items())]) for name, table in tables.items()
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _key_hint(name: str, known: list[str]) -> str:
+    """Which key of this table (it has the known ones) or of another was meant."""
+    meant, note = closest(name, fields())
+    if not meant or meant in known:
+        return nearest(name, known)
+    what = "it" if meant == name else f"{note}did you mean '{meant}'? That"
+    return f"{what} belongs into [{fields()[meant]}]."
 
 
 def _toml(value: Any) -> str:

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from neol import seeding
 from neol.config.schema import check_value
 from neol.deploy.plastic_network import PlasticNetwork
-from neol.envs.registry import Maker, choose_engine, find, make
+from neol.envs.registry import Maker, choose_engine, find
 from neol.envs.tasks import Task
 from neol.errors import NeolError
-from neol.network.plasticity import plasticity
 from neol.rollout.envpool_player import EnvPoolEngine
+from neol.rollout.faults import judge
+from neol.rollout.gymnasium_episode import one_life
 from neol.rollout.gymnasium_player import LocalGymnasium
-from neol.rollout.shards import Episodes, LocalEngine
+from neol.rollout.life import Life, life_of
+from neol.rollout.shards import Episodes, LocalEngine, headline
+from neol.stats import mean_interval
+
+
+class HasChampion(Protocol):
+    """A run."""
+
+    @property
+    def champion(self) -> PlasticNetwork: ...
+
+
+Controller = PlasticNetwork | HasChampion | str | os.PathLike[str]
 
 
 class Evaluation(NamedTuple):
@@ -29,6 +41,7 @@ class Evaluation(NamedTuple):
     returns: np.ndarray  # f8 (E,)
     steps: np.ndarray  # i8 (E,)
     plasticity: bool
+    failed: int = 0  # more episodes, which the environment failed to play; they are left out
 
     @property
     def mean(self) -> float:
@@ -47,6 +60,7 @@ class Evaluation(NamedTuple):
         return {
             "plasticity": self.plasticity,
             "episodes": len(self.returns),
+            "failed_episodes": self.failed,
             "return_mean": self.mean,
             "return_std": self.std,
             "return_ci95": list(self.ci95),
@@ -57,19 +71,8 @@ class Evaluation(NamedTuple):
         }
 
 
-def mean_interval(values: np.ndarray) -> tuple[float, float]:
-    """Student's 95 % interval of the mean."""
-    from scipy.special import stdtrit
-
-    n, mean = len(values), float(values.mean())
-    if n < 2:
-        return mean, mean
-    half = float(stdtrit(n - 1, 0.975)) * float(values.std(ddof=1)) / math.sqrt(n)
-    return mean - half, mean + half
-
-
 def evaluate(
-    network: PlasticNetwork | str | os.PathLike[str],
+    network: Controller,
     task: str | Maker | None = None,
     episodes: int = 100,
     seed: int = 0,
@@ -81,15 +84,14 @@ def evaluate(
 ) -> Evaluation:
     """Play fresh episodes of a task (name, Gymnasium id, or a function that makes it; the network's own if not given).
 
-    `env_kwargs` are the environment's arguments, those that it was trained with if not given.
+    `network` is a run, a run's folder, a network file, or a network.
+    `env_kwargs` are the environment's arguments, those that it was trained with if not given. Episodes that the
+    environment cannot play (it raises, or returns NaN) are left out and counted; if it can play none: a NeolError.
     """
     given = {"episodes": episodes, "seed": seed, "threads": threads, "max_steps": max_steps, "engine": engine}
     for name, value in given.items():
         check_value(name, value)
-    if not isinstance(network, PlasticNetwork):
-        network = Path(network)
-        network = PlasticNetwork.from_json(network / "champion.json" if network.is_dir() else network)
-    net = network
+    net = controller(network)
     found = fitting_task(net, task, env_kwargs)
     chosen, _ = choose_engine(found, engine)
     limit = max_steps or found.max_steps
@@ -97,14 +99,33 @@ def evaluate(
     player = EnvPoolEngine(found, limit, threads) if chosen == "envpool" else LocalGymnasium(found, limit)
     which = Episodes(seed, seeding.EVALUATE, 0, episodes, common=True)
     try:
-        result = player.run(net.network.phenotype, _plastic(net, plasticity), which, net.normal)
+        result = player.run(net.network.phenotype, _life(net, found, plasticity), which)
     finally:
         player.close()
-    return Evaluation(result.returns[0], result.steps[0], plasticity)
+    verdict = judge(result, common=True)
+    if verdict.left_out.all():
+        f = result.failures[0]
+        raise NeolError(
+            f"all {episodes} episodes of '{found.name}' failed, each {f.attempts} times; the first: {headline(f.text)}"
+        )
+    returns, steps = verdict.kept(result.returns)[0], verdict.kept(result.steps)[0]
+    return Evaluation(returns, steps, plasticity, len(result.failures))
 
 
-def _plastic(net: PlasticNetwork, on: bool) -> Any:
-    return plasticity(net.settings if on else dataclasses.replace(net.settings, rule="none"))
+def controller(source: Controller) -> PlasticNetwork:
+    """The network that is meant: a run's champion, that of a run's folder, of a file, or the network itself."""
+    if isinstance(source, PlasticNetwork):
+        return source
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        return PlasticNetwork.from_json(path / "champion.json" if path.is_dir() else path)
+    return source.champion
+
+
+def _life(net: PlasticNetwork, task: Task, plasticity: bool) -> Life:
+    """How a network lives in a task, learning or not."""
+    settings = net.settings if plasticity else dataclasses.replace(net.settings, rule="none")
+    return life_of(task, settings, net.normal)
 
 
 def fitting_task(
@@ -138,49 +159,35 @@ class Lifetime(NamedTuple):
 def lifetime(net: PlasticNetwork, seed: int = 0, max_steps: int = 0) -> Lifetime:
     """Let a network live one episode of its task, and keep its weights of every step."""
     task = fitting_task(net)
-    env = make(task)
-    try:
-        observation, _ = env.reset(seed=seed)
-        net.reset()
-        weights, rewards = [list(net.weights.values())], []
-        for _ in range(max_steps or task.max_steps):
-            observation, reward, terminated, truncated, _ = env.step(net.act(observation))
-            net.reward(float(reward))
-            weights.append(list(net.weights.values()))
-            rewards.append(float(reward))
-            if terminated or truncated:
-                break
-    finally:
-        env.close()
-    return Lifetime(np.array(weights, float), np.array(rewards), list(net.weights))
+    lived = one_life(task, net.network.phenotype, _life(net, task, True), seed, max_steps or task.max_steps)
+    weights, rewards = zip(*((moment.weights.copy(), moment.reward) for moment in lived), strict=True)
+    return Lifetime(np.array(weights), np.array(rewards[1:]), list(net.weights))
 
 
 def replay(
-    net: PlasticNetwork,
+    network: Controller,
     path: str | os.PathLike[str],
     seed: int = 0,
     max_steps: int = 0,
     plasticity: bool = True,
     task: str | Maker | None = None,
 ) -> tuple[Path, float]:
-    """Film one life into .mp4 or .gif; return the file and the life's return."""
+    """Film one life of a run's champion, or of a network, into .mp4 or .gif; return the file and the life's return."""
     from neol.figures.video import render_frames, write_video
 
     for name, value in (("seed", seed), ("max_steps", max_steps)):
         check_value(name, value)
+    net = controller(network)
     of = fitting_task(net, task)
-    player = _Player(net if plasticity else PlasticNetwork(net.network, dataclasses.replace(net.settings, rule="none")))
-    frames: Iterator[np.ndarray] = render_frames(of, player, seed, max_steps or of.max_steps, of.film_every)
-    return write_video(frames, path, of.film_fps), player.total
+    lived = render_frames(
+        of, net.network.phenotype, _life(net, of, plasticity), seed, max_steps or of.max_steps, of.film_every
+    )
+    total = 0.0
 
+    def frames() -> Iterator[np.ndarray]:
+        nonlocal total
+        for moment, frame in lived:
+            total = moment.total
+            yield frame
 
-class _Player:
-    """A PlasticNetwork that keeps count of its reward."""
-
-    def __init__(self, net: PlasticNetwork) -> None:
-        self.net, self.total = net, 0.0
-        self.reset, self.act = net.reset, net.act
-
-    def reward(self, r: float) -> None:
-        self.total += r
-        self.net.reward(r)
+    return write_video(frames(), path, of.film_fps), total

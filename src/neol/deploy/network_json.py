@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 import json
-import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from neol.config.schema import ACTIVATION_ID, ACTIVATIONS, AGGREGATION_ID, AGGREGATIONS
-from neol.errors import NeolError, nearest
+from neol.errors import NeolError
+from neol.neat.genes import CONNECTION, GENOME, NODE, Gene, gene_from_json, gene_to_json, genes_of
 from neol.neat.genome import Genomes, empty_genomes
 from neol.network.phenotype import Phenotypes, compile_phenotypes
 
@@ -44,18 +43,24 @@ def to_document(phenotypes: Phenotypes, genomes: Genomes, p: int, recurrent: boo
     """Genome p as a document: the nodes and enabled connections that reach an output."""
     inputs, outputs = phenotypes.inputs, phenotypes.output.shape[1]
     nodes, connections = [], []
+
+    def genes(what: str, carried: Any, place: Any) -> dict[str, Any]:
+        """The genes of one place: as the phenotype has them, else as the genome has."""
+        found = genes_of(what)
+        values = {g.name: getattr(phenotypes, g.name)[carried] for g in found if g.carried}
+        values |= {g.name: getattr(genomes, g.name)[place] for g in found if not g.carried}
+        return gene_to_json(found, values)
+
+    ids = genomes.node_id[p, : genomes.n_nodes[p]]
     for k in range(phenotypes.node_start[p], phenotypes.node_start[p + 1]):
         node = int(phenotypes.node_id[k])
         kind = "output" if node < outputs else "hidden"
-        activation = ACTIVATIONS[phenotypes.activation[k]]
-        aggregation = AGGREGATIONS[phenotypes.aggregation[k]]
-        bias, response = float(phenotypes.bias[k]), float(phenotypes.response[k])
-        nodes.append(_node(node, kind, activation, aggregation, bias, response))
+        nodes.append({"id": node, "type": kind, **genes(NODE, k, (p, np.searchsorted(ids, node)))})
         for e in range(phenotypes.edge_start[k], phenotypes.edge_start[k + 1]):
-            source, weight = int(genomes.source[p, phenotypes.gene[e]]), float(phenotypes.weight[e])
-            connections.append({"from": source, "to": node, "weight": weight, "enabled": True})
-    nodes += [_node(-1 - i, "input", "identity", "none", 0.0, 1.0) for i in range(inputs)]
-    return {
+            place = p, phenotypes.gene[e]
+            connections.append({"from": int(genomes.source[place]), "to": node, **genes(CONNECTION, e, place)})
+    nodes += [_input_node(-1 - i) for i in range(inputs)]
+    document = {
         "format_version": FORMAT_VERSION,
         "network_type": "recurrent" if recurrent else "feedforward",
         "metadata": {"generator": GENERATOR},
@@ -68,17 +73,14 @@ def to_document(phenotypes: Phenotypes, genomes: Genomes, p: int, recurrent: boo
         "nodes": nodes,
         "connections": connections,
     }
+    whole = genes(GENOME, p, p)
+    return {**document, "genes": whole} if whole else document
 
 
-def _node(node: int, kind: str, activation: str, aggregation: str, bias: float, response: float) -> dict[str, Any]:
-    return {
-        "id": node,
-        "type": kind,
-        "activation": {"name": activation, "custom": False},
-        "aggregation": {"name": aggregation, "custom": False},
-        "bias": bias,
-        "response": response,
-    }
+def _input_node(node: int) -> dict[str, Any]:
+    """An input as neat-python writes it."""
+    functions = {"activation": {"name": "identity", "custom": False}, "aggregation": {"name": "none", "custom": False}}
+    return {"id": node, "type": "input", **functions, "bias": 0.0, "response": 1.0}
 
 
 def dump(document: Mapping[str, Any]) -> str:
@@ -140,17 +142,18 @@ def _parse(document: dict[str, Any], name: str) -> Network:
     connections = _connections(document["connections"], place, name)
     genomes = empty_genomes(1, len(order), max(1, len(connections)))
     genomes.n_nodes[0], genomes.n_conns[0] = len(order), len(connections)
+    _fill(genomes, 0, genes_of(GENOME), document.get("genes", {}), "the genome", name)
     for i, node in enumerate(order):
-        _fill_node(genomes, i, nodes[node], node, name)
-    for i, (pair, weight, enabled) in enumerate(connections):
-        genomes.innovation[0, i] = i
-        genomes.source[0, i], genomes.target[0, i] = place[pair[0]], place[pair[1]]
-        genomes.weight[0, i], genomes.enabled[0, i] = weight, enabled
+        genomes.node_id[0, i] = i
+        _fill(genomes, (0, i), genes_of(NODE), nodes[node], f"node {node}", name)
+    for i, ((source, target), connection) in enumerate(connections.items()):
+        genomes.innovation[0, i], genomes.source[0, i], genomes.target[0, i] = i, place[source], place[target]
+        _fill(genomes, (0, i), genes_of(CONNECTION), connection, f"{source} -> {target}", name)
     synchronous = kind == "recurrent" and document["metadata"].get("generator") != GENERATOR
     phenotype = compile_phenotypes(genomes, len(inputs), len(outputs), synchronous)
     if kind == "feedforward" and phenotype.remembers[0]:
         raise NeolError(f"{name} has a cycle, which a feedforward network must not; network_type must be recurrent.")
-    return Network(document, phenotype, [pair for pair, _, _ in connections])
+    return Network(document, phenotype, list(connections))
 
 
 def _ids(topology: Mapping[str, Any], key: str, name: str) -> list[int]:
@@ -160,8 +163,9 @@ def _ids(topology: Mapping[str, Any], key: str, name: str) -> list[int]:
     return ids
 
 
-def _connections(listed: Any, place: Mapping[int, int], name: str) -> list[tuple[tuple[int, int], float, bool]]:
-    out: dict[tuple[int, int], tuple[float, bool]] = {}
+def _connections(listed: Any, place: Mapping[int, int], name: str) -> dict[tuple[int, int], Any]:
+    """(from, to) -> the connection, each checked for where it goes."""
+    out: dict[tuple[int, int], Any] = {}
     for c in listed:
         pair = (_integer(c["from"], "from", name), _integer(c["to"], "to", name))
         for node in pair:
@@ -171,34 +175,20 @@ def _connections(listed: Any, place: Mapping[int, int], name: str) -> list[tuple
             raise NeolError(f"{name} has a connection {pair[0]} -> {pair[1]}, which ends at an input.")
         if pair in out:
             raise NeolError(f"{name} has the connection {pair[0]} -> {pair[1]} twice.")
-        enabled = c.get("enabled", True)
-        if not isinstance(enabled, bool):
-            raise NeolError(f"{name} has enabled = {enabled!r} at {pair[0]} -> {pair[1]}; it must be true or false.")
-        out[pair] = (_number(c["weight"], f"weight of {pair[0]} -> {pair[1]}", name), enabled)
-    return [(pair, *rest) for pair, rest in out.items()]
+        out[pair] = c
+    return out
 
 
-def _fill_node(g: Genomes, place: int, node: Mapping[str, Any], node_id: int, name: str) -> None:
-    g.node_id[0, place] = place
-    for field in ("bias", "response"):
-        getattr(g, field)[0, place] = _number(node[field], f"{field} of node {node_id}", name)
-    for field, ids in (("activation", ACTIVATION_ID), ("aggregation", AGGREGATION_ID)):
-        function = node[field]["name"]
-        if function not in ids:
-            raise NeolError(f"{name} has {field} '{function}' at node {node_id}; {nearest(function, ids)}")
-        getattr(g, field)[0, place] = ids[function]
+def _fill(g: Genomes, at: Any, genes: Sequence[Gene], found: Any, where: str, name: str) -> None:
+    """These genes of place `at`, from what the document has there."""
+    for gene, value in gene_from_json(genes, found, where, name).items():
+        getattr(g, gene)[at] = value
 
 
 def _integer(value: Any, what: str, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) > LARGEST_ID:
         raise NeolError(f"{name} has {what} = {value!r}; it must be a whole number below 2^31.")
     return value
-
-
-def _number(value: Any, what: str, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise NeolError(f"{name} has {what} = {value!r}; it must be a finite number.")
-    return float(value)
 
 
 def with_weights(network: Network, weight: np.ndarray) -> dict[str, Any]:

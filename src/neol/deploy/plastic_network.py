@@ -14,6 +14,8 @@ import numpy as np
 from neol.config.schema import PlasticityConfig, check_value
 from neol.deploy import network_json, task_interface
 from neol.errors import NeolError, nearest
+from neol.figures.network import draw_network
+from neol.figures.style import inline_svg
 from neol.files import write_atomic
 from neol.network.normalization import Normalization, normalize
 from neol.network.plasticity import ALIASES, plasticity
@@ -100,6 +102,12 @@ class PlasticNetwork:
             normalize(self.normal, row, seen)
         step(self.network.phenotype, slots, b, seen, reward, True, self._plastic, self._outputs)
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the network as it is now."""
+        names = self.interface
+        args = (names.get("inputs", ()), names.get("outputs", ()))
+        return inline_svg(lambda path: draw_network(self.to_json(), path, *args))
+
     @property
     def weights(self) -> dict[tuple[int, int], float]:
         """The plastic weights of now, by (from id, to id)."""
@@ -112,7 +120,7 @@ class PlasticNetwork:
         """Stable-Baselines3's signature: (actions, state).
 
         One observation (I,) runs this network itself, so that `reward` teaches it. A batch (n, I) runs n copies held
-        in `state`; they get no reward, so they do not learn. `episode_start` begins their lives anew.
+        in `state`; they get no reward, so they do not learn. `episode_start` starts their lives again.
         """
         observed, single = self._interface.rows(observation, self.network.inputs)
         if single:

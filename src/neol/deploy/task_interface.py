@@ -16,7 +16,7 @@ import numpy as np
 from neol.envs.spaces import Flattener, WrongObservation, flat_size, leaves_from_json, leaves_to_json
 from neol.envs.tasks import ONE_HOT, Leaf, Task
 from neol.errors import NeolError
-from neol.network.actions import ARGMAX, BINARY, BOUNDED, FREE, Component, action_map, bounded
+from neol.network.actions import ARGMAX, BINARY, BOUNDED, FREE, Component, action_map, action_reader, bounded
 from neol.network.normalization import IDENTITY, Normalization
 from neol.network.step import decode
 
@@ -39,7 +39,7 @@ class Interface(NamedTuple):
             return outputs.astype(np.float32)
         action = np.zeros(len(self.components))
         decode(outputs, action_map(self.components), action)
-        return action.astype(self.dtype).reshape(self.shape) if self.shape else int(action[0])
+        return action_reader(action, self.components, self.shape, self.dtype)()
 
     def rows(self, observation: Any, inputs: int) -> tuple[np.ndarray, bool]:
         """Observations as rows f8 (n, I), and whether it was a single one."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import importlib
 import importlib.util
 import inspect
@@ -13,8 +14,9 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -91,14 +93,24 @@ def _describe(name: str, maker: Maker | None, kwargs: tuple[tuple[str, Any], ...
         components, outputs, shape, dtype = read_action(env.action_space, what)
         limit = _time_limit(env) or DEFAULT_MAX_STEPS
         module = type(env.unwrapped).__module__
-        fps = env.metadata.get("render_fps") or 30
+        fps = _film_fps(env)
     finally:
         env.close()
     return probe._replace(
         max_steps=limit, inputs=inputs, actions=outputs, components=components, leaves=leaves, action_shape=shape,
         action_dtype=dtype, reusable="envs.mujoco" in module, resets_fully=module.startswith(_RESET_FULLY),
-        film_fps=max(1, min(60, int(fps))),
+        film_fps=fps,
     )  # fmt: skip
+
+
+def _film_fps(env: Any) -> int:
+    """The frames per second that an environment's metadata asks for, if they do."""
+    metadata = getattr(env, "metadata", None)
+    asked = metadata.get("render_fps") if isinstance(metadata, Mapping) else None
+    try:
+        return int(max(1.0, min(60.0, float(asked or 30))))
+    except (TypeError, ValueError):
+        return 30
 
 
 def _time_limit(env: Any) -> int | None:
@@ -138,14 +150,50 @@ def _make(task: Task, render_mode: str | None) -> Any:
     if env_id not in gymnasium.registry:
         names = [*TASKS, *gymnasium.registry]
         raise NeolError(f"unknown task or environment '{task.id}'; {nearest(env_id, names)}")
-    return gymnasium.make(env_id, render_mode=render_mode, disable_env_checker=True, max_episode_steps=-1, **arguments)
+    return _registered(env_id, arguments, render_mode)
 
 
-def _called(maker: Callable[..., Any], arguments: dict[str, Any], render_mode: str | None) -> Any:
-    """What a class or function makes; it is told the render mode if it asks for one."""
-    if render_mode is not None and "render_mode" in inspect.signature(maker).parameters:
-        arguments = {**arguments, "render_mode": render_mode}
-    return maker(**arguments)
+def _registered(env_id: str, arguments: dict[str, Any], render_mode: str | None) -> Any:
+    """What a registered entry point makes, with Gymnasium's wrappers but for the time limit."""
+    import gymnasium
+    from gymnasium.envs.registration import load_env_creator
+
+    spec = copy.copy(gymnasium.registry[env_id])
+    creator = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+    if callable(creator):
+        if not isinstance(getattr(creator, "metadata", {}), dict | property):
+            spec.entry_point = partial(creator)  # type: ignore[assignment]  # which hides metadata that Gymnasium would refuse
+        if _takes_render_mode(creator) is True:
+            arguments = {**arguments, "render_mode": render_mode}  # None too: its default may open a window
+
+    def made(**rest: Any) -> Any:
+        return gymnasium.make(spec, disable_env_checker=True, max_episode_steps=-1, **rest)
+
+    return _called(made, arguments, render_mode, creator)
+
+
+def _called(maker: Callable[..., Any], arguments: dict[str, Any], render_mode: str | None, asked: Any = None) -> Any:
+    """What a class or function makes; it is told the render mode if it (or `asked`) takes one, or takes anything."""
+    takes = _takes_render_mode(asked or maker)
+    if render_mode is None or takes is False:
+        return maker(**arguments)
+    try:
+        return maker(**{**arguments, "render_mode": render_mode})
+    except TypeError as e:
+        if takes is True or "render_mode" not in str(e):
+            raise
+        return maker(**arguments)  # it took anything, and handed it on to what does not
+
+
+def _takes_render_mode(maker: Any) -> bool | None:
+    """Whether a class or function has an argument render_mode; None where it takes any (`**kwargs`)."""
+    try:
+        parameters = inspect.signature(maker).parameters.values()
+    except (TypeError, ValueError):  # some written in C have no signature
+        return False
+    if any(p.name == "render_mode" for p in parameters):
+        return True
+    return None if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters) else False
 
 
 def _imported(module: str) -> Any:

@@ -38,7 +38,7 @@ class Task(NamedTuple):
     actions: tuple[str, ...]  # a name per output
     components: tuple[Component, ...]
     leaves: tuple[Leaf, ...]
-    action_shape: tuple[int, ...] = ()  # () = one whole number
+    action_shape: tuple[int, ...] = ()  # () = one number: whole where it is chosen (ARGMAX)
     action_dtype: str = "float32"
     # An episode may start in an env that has run others before: proven not to change results (tests), saves creation.
     reusable: bool = False  # on EnvPool

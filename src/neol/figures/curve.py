@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from neol.errors import NeolError
-from neol.figures.style import FONT, GREEN, MUTED, NEGATIVE, POSITIVE, SUFFIXES, AnyPath, save, style
+from neol.figures.style import EDGE, FONT, GREEN, GRID, MUTED, NEGATIVE, POSITIVE, SUFFIXES, AnyPath, save, style
 from neol.files import check_suffix, replacing
 
 LINES: dict[str, tuple[str, Any, float]] = {  # colour, dashes, width
@@ -18,15 +18,20 @@ LINES: dict[str, tuple[str, Any, float]] = {  # colour, dashes, width
 
 
 def draw_curve(history: Mapping[str, np.ndarray], path: AnyPath, title: str = "") -> Path:
-    """Draw best, mean and median fitness, and the number of species, over environment steps; `.svg` or `.png`."""
+    """Draw best, mean and median fitness over environment steps, and below them what else the loop reports first.
+
+    That is the number of species for NEAT. `.svg` or `.png`.
+    """
     from matplotlib.figure import Figure
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
-    needed = ["env_steps", *(f"{n}_fitness" for n in LINES), "species"]
+    names = list(history)
+    own = names[names.index("mean_steps") + 1] if "mean_steps" in names[:-1] else "species"
+    needed = ["env_steps", *(f"{n}_fitness" for n in LINES), own]
     if missing := [n for n in needed if n not in history]:
         raise NeolError(f"cannot draw the curve: the history lacks {', '.join(missing)}.")
     columns = {n: np.asarray(history[n], float) for n in needed}
-    steps, species = columns["env_steps"], columns["species"]
+    steps, below = columns["env_steps"], columns[own]
     if not len(steps):
         raise NeolError("cannot draw the curve: the history has no generations yet.")
     dot = "o" if len(steps) == 1 else None  # one point makes no line
@@ -37,14 +42,14 @@ def draw_curve(history: Mapping[str, np.ndarray], path: AnyPath, title: str = ""
         figure.subplots_adjust(left=0.11, right=0.84, bottom=0.12, top=0.91 if title else 0.96, hspace=0.12)
         for name, (color, dashes, thick) in LINES.items():
             upper.plot(steps, columns[f"{name}_fitness"], color=color, ls=dashes, lw=thick, marker=dot, clip_on=not dot)
-        lower.step(steps, species, where="post", color=MUTED, lw=1.3, marker=dot, clip_on=not dot)
-        for axes, label in ((upper, "fitness"), (lower, "species")):
+        lower.step(steps, below, where="post", color=MUTED, lw=1.3, marker=dot, clip_on=not dot)
+        for axes, label in ((upper, "fitness"), (lower, own.replace("_", " "))):
             axes.spines[["top", "right"]].set_visible(False)
-            axes.spines[["left", "bottom"]].set_color("#999999")
-            axes.tick_params(color="#999999", labelcolor=MUTED, labelsize=FONT - 1)
-            axes.grid(axis="y", color="#E6E6E6", lw=0.6)
+            axes.spines[["left", "bottom"]].set_color(EDGE)
+            axes.tick_params(color=EDGE, labelcolor=MUTED, labelsize=FONT - 1)
+            axes.grid(axis="y", color=GRID, lw=0.6)
             axes.set(ylabel=label, axisbelow=True)
-        lower.set(xlim=(0, max(steps.max(), 1)), ylim=(0, max(species.max() * 1.15, 1.0)))
+        lower.set(xlim=(0, max(steps.max(), 1)), ylim=(min(0.0, below.min() * 1.15), max(below.max() * 1.15, 1.0)))
         lower.yaxis.set_major_locator(MaxNLocator(3, integer=True))
         lower.xaxis.set_major_formatter(EngFormatter(sep=""))
         lower.set_xlabel(f"environment steps ({len(steps)} generation{'s' * (len(steps) > 1)})")

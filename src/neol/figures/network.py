@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neol.figures.large_network import draw_large, is_large
 from neol.figures.style import FAINT, FONT, INK, MUTED, NEGATIVE, POSITIVE, SUFFIXES, AnyPath, save, style
 from neol.files import check_suffix, replacing
 
@@ -233,6 +234,7 @@ def draw_network(
     """Draw a network (neat-python's network JSON 1.0) left to right; `.svg` or `.png` by the path's ending.
 
     Inputs and outputs keep their order and bear the given names (else their ids). Disabled connections are left out.
+    A network with more than 600 connections or 300 nodes becomes heat maps by layer (large_network.py).
     """
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
@@ -240,6 +242,9 @@ def draw_network(
 
     target = check_suffix(path, SUFFIXES)
     with replacing(target) as part, style():
+        if is_large(network):
+            draw_large(network, part, inputs, outputs, title)
+            return target
         graph = _graph(network)
         ends = (graph.layers[0], inputs), (graph.layers[-1], outputs)
         names = {k: str(given[i]) if i < len(given) else str(k) for keys, given in ends for i, k in enumerate(keys)}

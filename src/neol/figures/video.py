@@ -10,7 +10,7 @@ from contextlib import closing
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,20 +18,13 @@ from neol.envs.registry import make
 from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.files import check_suffix, replacing
+from neol.network.phenotype import Phenotypes
+from neol.rollout.gymnasium_episode import Moment, one_life
+from neol.rollout.life import Life
 
 SUFFIXES = (".mp4", ".gif")
 GIF_FPS = 15  # a GIF keeps every k-th frame, so that it shows at most so many a second
 GIF_COLORS = 128
-
-
-class Actor(Protocol):
-    """Who acts. `act` returns an action valid for the environment; `reward` tells what it brought."""
-
-    def reset(self) -> Any: ...
-
-    def act(self, observation: np.ndarray, /) -> Any: ...
-
-    def reward(self, value: float, /) -> Any: ...
 
 
 # ---------------------------------------------------------------- writing
@@ -112,22 +105,14 @@ def _write_gif(frames: Iterator[np.ndarray], path: Path, fps: int) -> None:
 # ---------------------------------------------------------------- rendering
 
 
-def render_frames(task: Task, actor: Actor, seed: int, max_steps: int, every: int = 1) -> Iterator[np.ndarray]:
-    """Play one episode and yield every k-th frame and the last, the first one before any step, with a caption."""
+def render_frames(
+    task: Task, phenotype: Phenotypes, life: Life, seed: int, max_steps: int, every: int = 1
+) -> Iterator[tuple[Moment, np.ndarray]]:
+    """Live one episode; yield every k-th moment and the last, the first one before any step, with a captioned frame."""
     with closing(_make(task)) as env:
-        observation, _ = env.reset(seed=seed)
-        actor.reset()
-        total = 0.0
-        yield _caption(_first_render(env, task.id), 0, total)
-        for step in range(1, max_steps + 1):
-            observation, reward, terminated, truncated, _ = env.step(actor.act(observation))
-            total += float(reward)
-            actor.reward(float(reward))
-            over = terminated or truncated or step == max_steps
-            if over or step % every == 0:
-                yield _caption(env.render(), step, total)
-            if over:
-                return
+        for moment in one_life(task, phenotype, life, seed, max_steps, every, env):
+            frame = _render(env, task) if moment.step else _first_render(env, task)
+            yield moment, _caption(frame, moment.step, moment.total)
 
 
 def _make(task: Task) -> Any:
@@ -138,20 +123,16 @@ def _make(task: Task) -> Any:
         # GLFW, MuJoCo's default, needs a screen; and once it has failed, MuJoCo aborts the process at the next try.
         os.environ.setdefault("MUJOCO_GL", "egl")
     try:
-        env = make(task, render_mode="rgb_array")
+        return make(task, render_mode="rgb_array")
     except NeolError as error:
         hint = f" (MUJOCO_GL={os.environ['MUJOCO_GL']})" if "mujoco" in str(error).lower() else ""
         raise NeolError(f"{error}{hint}") from error
-    if getattr(env, "render_mode", None) != "rgb_array":
-        env.close()
-        raise NeolError(f"'{task.name}' cannot be filmed: it was not made with render_mode = 'rgb_array'.")
-    return env
 
 
-def _first_render(env: Any, env_id: str) -> np.ndarray:
+def _first_render(env: Any, task: Task) -> np.ndarray:
     """The first frame. MuJoCo sets up OpenGL here, which fails where its libraries are not installed."""
     if ".mujoco" not in type(env.unwrapped).__module__:
-        return env.render()
+        return _render(env, task)
     backend = os.environ.get("MUJOCO_GL", "")
     try:
         if backend in ("egl", "osmesa"):  # Gymnasium's viewer prints a traceback of its own if this fails within it
@@ -160,9 +141,22 @@ def _first_render(env: Any, env_id: str) -> np.ndarray:
         return env.render()
     except Exception as error:  # PyOpenGL, GLFW and MuJoCo each have their own, some plain AttributeErrors
         raise NeolError(
-            f"cannot render '{env_id}': no OpenGL through MUJOCO_GL={backend} ({str(error).rstrip('.')}); "
+            f"cannot render '{task.id}': no OpenGL through MUJOCO_GL={backend} ({str(error).rstrip('.')}); "
             "install Mesa's EGL (Debian, Ubuntu: apt install libegl1 libgl1 libgl1-mesa-dri) and set MUJOCO_GL=egl."
         ) from error
+
+
+def _render(env: Any, task: Task) -> np.ndarray:
+    """A frame uint8 (H, W, 3), or a NeolError: not every environment has pictures."""
+    try:
+        frame = env.render()
+    except Exception as e:  # whatever the environment's own code raises
+        why = "it has no pictures" if isinstance(e, NotImplementedError) else f"{type(e).__name__}: {e}"
+        raise NeolError(f"'{task.name}' cannot be filmed: {why}.") from e
+    if not (isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] == 3):
+        what = f"{frame.dtype} {frame.shape}" if isinstance(frame, np.ndarray) else type(frame).__name__
+        raise NeolError(f"'{task.name}' cannot be filmed: render() returned {what}, not uint8 (height, width, 3).")
+    return frame
 
 
 def _caption(frame: np.ndarray, step: int, total: float) -> np.ndarray:

@@ -13,7 +13,7 @@ from neol import seeding
 from neol.config.schema import NeatConfig
 from neol.errors import NeolError
 from neol.jit import kernel
-from neol.neat.genome import Genomes, first_population
+from neol.neat.genome import Genomes, first_population, from_arrays, take, to_arrays
 from neol.neat.innovation import Innovations
 from neol.neat.species import Species, no_species, shares, spawn_counts, speciate, update_stagnation
 from neol.neat.variation import breed
@@ -62,7 +62,7 @@ class Neat:
         survivors = Species(
             species.id[alive],
             species.member_of,
-            Genomes(*(a[alive] for a in species.representative)),
+            take(species.representative, alive),
             species.best[alive],
             species.improved[alive],
             species.created[alive],
@@ -111,9 +111,8 @@ class Neat:
     def state(self) -> dict[str, np.ndarray]:
         """Everything that `restore` needs, as named arrays."""
         arrays = {"generation": np.array(self.generation), "next_species": np.array(self.species.next_id)}
-        arrays |= {f"genomes.{k}": v for k, v in self.genomes._asdict().items()}
+        arrays |= to_arrays(self.genomes, "genomes") | to_arrays(self.species.representative, "representative")
         arrays |= {f"innovations.{k}": v for k, v in self.innovations._asdict().items()}
-        arrays |= {f"representative.{k}": v for k, v in self.species.representative._asdict().items()}
         plain = ("id", "member_of", "best", "improved", "created")
         arrays |= {f"species.{k}": getattr(self.species, k) for k in plain}
         return {k: v.copy() for k, v in arrays.items()}
@@ -125,9 +124,9 @@ class Neat:
             return {k.split(".", 1)[1]: v.copy() for k, v in arrays.items() if k.startswith(f"{name}.")}
 
         self.generation = int(arrays["generation"])
-        self.genomes = Genomes(**part("genomes"))
+        self.genomes = from_arrays(arrays, "genomes")
         self.innovations = Innovations(**part("innovations"))
-        representative = Genomes(**part("representative"))
+        representative = from_arrays(arrays, "representative")
         self.species = Species(representative=representative, next_id=int(arrays["next_species"]), **part("species"))
 
 

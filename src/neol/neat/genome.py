@@ -10,41 +10,59 @@ Legend: P genomes, N node places, C connection places.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neol import seeding
-from neol.config.schema import ACTIVATION_ID, AGGREGATION_ID, INITIAL_CONNECTIONS, NeatConfig
+from neol.config.schema import INITIAL_CONNECTIONS, NeatConfig
 from neol.jit import kernel
+from neol.neat.gene_kernels import draw_conn_genes, draw_genome_genes, draw_node_genes, new_streams, start_streams
+from neol.neat.genes import COLUMNS, CONNECTION, GENES, NODE, columns_of, gene_settings
 from neol.neat.innovation import Innovations, connection_innovation, ensure_capacity, new_innovations
 
+if TYPE_CHECKING:
+    from neol.neat.genes import NamedArrays
 
-class Genomes(NamedTuple):
-    n_nodes: np.ndarray  # i4 (P,)
-    n_conns: np.ndarray  # i4 (P,)
-    step_size: np.ndarray  # f8 (P,) factor on the mutation powers, a gene
-    node_id: np.ndarray  # i4 (P, N)
-    bias: np.ndarray  # f8 (P, N)
-    response: np.ndarray  # f8 (P, N)
-    activation: np.ndarray  # i1 (P, N)
-    aggregation: np.ndarray  # i1 (P, N)
-    innovation: np.ndarray  # i4 (P, C)
-    source: np.ndarray  # i4 (P, C) node id
-    target: np.ndarray  # i4 (P, C) node id
-    weight: np.ndarray  # f8 (P, C)
-    enabled: np.ndarray  # b1 (P, C)
+    _Columns = NamedArrays
+else:
+    _Columns = namedtuple("_Columns", COLUMNS)
 
 
-NODE_FIELDS = ("node_id", "bias", "response", "activation", "aggregation")
-CONN_FIELDS = ("innovation", "source", "target", "weight", "enabled")
-_DTYPES = ("i4", "i4", "f8", "i4", "f8", "f8", "i1", "i1", "i4", "i4", "i4", "f8", "?")
+class Genomes(_Columns):
+    """Columns, each an array: n_nodes, n_conns and the genes of a genome (P,); node_id and a node's genes (P, N);
+    innovation, source and target (node ids) and a connection's genes (P, C). `genes.GENES` says what they are."""
+
+    __slots__ = ()
+
+
+NODE_FIELDS, CONN_FIELDS = tuple(columns_of(NODE)), tuple(columns_of(CONNECTION))
 
 
 def empty_genomes(size: int, nodes: int, conns: int) -> Genomes:
     """P genomes of zeros with the given capacities."""
-    shapes = [(size,)] * 3 + [(size, nodes)] * 5 + [(size, conns)] * 5
-    return Genomes(*(np.zeros(s, d) for s, d in zip(shapes, _DTYPES, strict=True)))
+    shapes = dict.fromkeys(NODE_FIELDS, (size, nodes)) | dict.fromkeys(CONN_FIELDS, (size, conns))
+    return Genomes(*(np.zeros(shapes.get(name, (size,)), dtype) for name, dtype in COLUMNS.items()))
+
+
+def to_arrays(genomes: Genomes, name: str) -> dict[str, np.ndarray]:
+    """A population as named arrays: `name.column`."""
+    return {f"{name}.{column}": array for column, array in genomes._asdict().items()}
+
+
+def from_arrays(arrays: Mapping[str, np.ndarray], name: str) -> Genomes:
+    """The population that `to_arrays` named so, copied. A gene that is newer than the arrays has its default."""
+    newer = [g for g in GENES if g.own_stream and f"{name}.{g.name}" not in arrays]
+    found = {c: arrays[f"{name}.{c}"].copy() for c in COLUMNS if c not in [g.name for g in newer]}
+    size, nodes = found["node_id"].shape
+    out = empty_genomes(size, nodes, found["source"].shape[1])._replace(**found)
+    for gene in newer:
+        column = getattr(out, gene.name).reshape(size, -1)
+        used = out.n_nodes if gene.of == NODE else out.n_conns if gene.of == CONNECTION else np.ones(size)
+        column[np.arange(column.shape[1]) < used[:, None]] = gene.default
+    return out
 
 
 def take(genomes: Genomes, index: np.ndarray | list[int] | slice) -> Genomes:
@@ -71,104 +89,22 @@ def widen(genomes: Genomes, nodes: int, conns: int) -> Genomes:
     return out
 
 
-class GeneInit(NamedTuple):
-    """How fresh gene values are drawn (kernel arguments)."""
-
-    mean: np.ndarray  # f8 (3,) weight, bias, response
-    stdev: np.ndarray  # f8 (3,)
-    low: np.ndarray  # f8 (3,)
-    high: np.ndarray  # f8 (3,)
-    uniform: np.ndarray  # b1 (3,)
-    activation: int  # id, -1 = drawn from the options
-    activation_options: np.ndarray  # i1
-    aggregation: int
-    aggregation_options: np.ndarray  # i1
-    enabled: int  # 1, 0, -1 = random
-
-
-WEIGHT, BIAS, RESPONSE = 0, 1, 2
-GENES = ("weight", "bias", "response")
-
-
-def gene_init(config: NeatConfig) -> GeneInit:
-    def values(what: str) -> np.ndarray:
-        return np.array([float(getattr(config, f"{g}_{what}")) for g in GENES])
-
-    return GeneInit(
-        values("init_mean"),
-        values("init_stdev"),
-        values("min_value"),
-        values("max_value"),
-        np.array([getattr(config, f"{g}_init_type") == "uniform" for g in GENES]),
-        ACTIVATION_ID.get(config.activation_default, -1),
-        np.array([ACTIVATION_ID[a] for a in config.activation_options], np.int8),
-        AGGREGATION_ID.get(config.aggregation_default, -1),
-        np.array([AGGREGATION_ID[a] for a in config.aggregation_options], np.int8),
-        {"true": 1, "false": 0}.get(config.enabled_default, -1),
-    )
-
-
 @kernel
-def draw_value(rng, init, gene):
-    """A fresh weight, bias or response."""
-    return draw_from(rng, init.low[gene], init.high[gene], init.mean[gene], init.stdev[gene], init.uniform[gene])
-
-
-@kernel
-def draw_from(rng, low, high, mean, stdev, uniform):
-    if uniform:  # neat-python: mean +- 2 SD
-        start, stop = max(low, mean - 2.0 * stdev), min(high, mean + 2.0 * stdev)
-        value = start + (stop - start) * seeding.uniform(rng)
-    else:
-        value = mean + stdev * seeding.normal(rng)
-    return min(max(value, low), high)
-
-
-@kernel
-def draw_option(rng, default, options):
-    """The default id, or a random option where there is none."""
-    return default if default >= 0 else options[seeding.below(rng, len(options))]
-
-
-@kernel
-def draw_enabled(rng, init):
-    return seeding.uniform(rng) < 0.5 if init.enabled < 0 else init.enabled == 1
-
-
-@kernel
-def write_node(g, p, place, node_id, rng, init):
-    """A fresh node gene at [p, place]."""
-    g.node_id[p, place] = node_id
-    g.bias[p, place] = draw_value(rng, init, BIAS)
-    g.response[p, place] = draw_value(rng, init, RESPONSE)
-    g.activation[p, place] = draw_option(rng, init.activation, init.activation_options)
-    g.aggregation[p, place] = draw_option(rng, init.aggregation, init.aggregation_options)
-
-
-@kernel
-def write_conn(g, p, place, innovation, source, target, weight, enabled):
-    """A connection gene at [p, place]."""
-    g.innovation[p, place] = innovation
-    g.source[p, place] = source
-    g.target[p, place] = target
-    g.weight[p, place] = weight
-    g.enabled[p, place] = enabled
-
-
-@kernel
-def _fill(g, pairs, order, keep, n_nodes, rng_seed, init):
+def _fill(g, pairs, order, keep, n_nodes, seed, settings):
     """Draw every gene of the first population. pairs i4 (K, 2); order i4 (P, K) the pairs each genome takes first."""
+    streams = new_streams(settings)
     for p in range(len(g.n_nodes)):
-        rng = seeding.stream(rng_seed, seeding.INITIAL, 0, p, 1)
+        start_streams(streams, settings, seed, seeding.INITIAL, 0, p, 1)
+        draw_genome_genes(g, p, (streams, settings))
         for k in range(n_nodes):
-            write_node(g, p, k, k, rng, init)
+            g.node_id[p, k] = k
+            draw_node_genes(g, (p, k), (streams, settings))
         g.n_nodes[p] = n_nodes
-        g.step_size[p] = 1.0
         chosen = np.sort(order[p, : keep[p]])
         for place in range(keep[p]):
             k = chosen[place]
-            weight = draw_value(rng, init, WEIGHT)
-            write_conn(g, p, place, k, pairs[k, 0], pairs[k, 1], weight, draw_enabled(rng, init))
+            g.innovation[p, place], g.source[p, place], g.target[p, place] = k, pairs[k, 0], pairs[k, 1]
+            draw_conn_genes(g, (p, place), (streams, settings))
         g.n_conns[p] = keep[p]
 
 
@@ -207,7 +143,7 @@ def first_population(config: NeatConfig, inputs: int, outputs: int, seed: int) -
         keep[:] = possible // inputs
         _choose_input(order, possible // inputs, inputs, seed)
     genomes = empty_genomes(size, n_nodes + 4, possible + 8)
-    _fill(genomes, pairs, order, keep, n_nodes, seed, gene_init(config))
+    _fill(genomes, pairs, order, keep, n_nodes, seed, gene_settings(config))
     return genomes, innovations
 
 

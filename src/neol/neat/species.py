@@ -10,9 +10,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from neol.config.schema import NeatConfig
 from neol.jit import kernel
+from neol.neat.gene_kernels import add_differences
+from neol.neat.genes import CONNECTION, NODE, coefficients, compared_genes
 from neol.neat.genome import Genomes, empty_genomes, take
 
 
@@ -33,25 +36,64 @@ def no_species() -> Species:
     return Species(nothing, nothing, empty_genomes(0, 1, 1), np.zeros(0), nothing, nothing, 1)
 
 
+_NODE_GENES, _CONN_GENES = compared_genes(NODE), compared_genes(CONNECTION)
+_add_conn_differences, NO_CONN_DIFFERENCES = add_differences(_CONN_GENES), (0.0,) * len(_CONN_GENES)
+
+
+def _node_part() -> Callable[..., float]:
+    """(a, p, b, q, c3) -> sum over the compared genes of nodes of c3 mean|x - x'|; today's table has none."""
+    if not _NODE_GENES:
+        return kernel(_nothing)
+    add, nothing, first = add_differences(_NODE_GENES), (0.0,) * len(_NODE_GENES), len(_CONN_GENES)
+
+    @njit(nogil=True, error_model="numpy")
+    def node_part(a, p, b, q, c3):
+        i = j = matching = 0
+        sums = nothing
+        while i < a.n_nodes[p] and j < b.n_nodes[q]:
+            x, y = a.node_id[p, i], b.node_id[q, j]
+            if x == y:
+                sums = add(a, (p, i), b, (q, j), sums)
+                matching += 1
+            i += x <= y
+            j += y <= x
+        total = 0.0
+        for k in range(len(sums)):
+            total += c3[first + k] * sums[k] / max(1, matching)
+        return total
+
+    return node_part
+
+
+def _nothing(a, p, b, q, c3):
+    return 0.0
+
+
+_node_difference = _node_part()
+
+
 @kernel
 def distance(a, p, b, q, c1, c3, matching_normalizer):
-    """delta = c1 (E + D) / N + c3 mean|w - w'| of genome p of a and q of b.
+    """delta = c1 (E + D) / N + sum over the compared genes (the weight) of c3 mean|w - w'|, genome p of a and q of b.
 
-    E + D: genes that only one of them has; N: genes of the larger genome, or the matching ones.
+    E + D: genes that only one of them has; N: genes of the larger genome, or the matching ones. c3: `coefficients`.
     """
     n, m = a.n_conns[p], b.n_conns[q]
     i = j = matching = 0
-    difference = 0.0
+    sums = NO_CONN_DIFFERENCES
     while i < n and j < m:
         x, y = a.innovation[p, i], b.innovation[q, j]
         if x == y:
-            difference += abs(a.weight[p, i] - b.weight[q, j])
+            sums = _add_conn_differences(a, (p, i), b, (q, j), sums)
             matching += 1
         i += x <= y
         j += y <= x
     disjoint = n + m - 2 * matching
     normalizer = max(1, matching if matching_normalizer else max(n, m))
-    return c1 * disjoint / normalizer + c3 * difference / max(1, matching)
+    total = c1 * disjoint / normalizer
+    for k in range(len(sums)):
+        total += c3[k] * sums[k] / max(1, matching)
+    return total + _node_difference(a, p, b, q, c3)
 
 
 @kernel
@@ -101,7 +143,7 @@ def speciate(config: NeatConfig, genomes: Genomes, old: Species, generation: int
         old.representative,
         config.compatibility_threshold,
         config.compatibility_disjoint_coefficient,
-        config.compatibility_weight_coefficient,
+        coefficients(config),
         config.compatibility_normalizer == "matching",
         member_of,
         representative,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,3 +41,16 @@ def action_map(components: tuple[Component, ...]) -> ActionMap:
     kind, first, width, low, high = zip(*components, strict=True)
     whole = (np.array(first, np.int32), np.array(width, np.int32))
     return ActionMap(np.array(kind, np.int8), *whole, np.array(low, np.float64), np.array(high, np.float64))
+
+
+def action_reader(
+    action: np.ndarray, components: tuple[Component, ...], shape: tuple[int, ...], dtype: str
+) -> Callable[[], Any]:
+    """What gives the numbers that `action` f8 (A,) holds now as an environment takes them.
+
+    A whole number for a Discrete space, for all others an array of its own, of the space's shape and dtype; a Box of
+    shape () too.
+    """
+    if not shape and components[0].kind == ARGMAX:
+        return lambda: int(action[0])
+    return partial(action.reshape(shape).astype, np.dtype(dtype))

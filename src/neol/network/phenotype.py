@@ -11,28 +11,50 @@ Legend: P genomes, n nodes of one genome, K nodes of all, E edges of all, I inpu
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neol.jit import kernel
+from neol.neat.gene_kernels import COLUMN, copy_step, in_turn
+from neol.neat.genes import CONNECTION, GENOME, NODE, genes_of
 from neol.neat.genome import Genomes
 
 
-class Phenotypes(NamedTuple):
-    node_start: np.ndarray  # i8 (P+1,)
-    edge_start: np.ndarray  # i8 (K+1,)
-    source: np.ndarray  # i4 (E,) index into the value row
-    weight: np.ndarray  # f8 (E,)
-    gene: np.ndarray  # i4 (E,) place of the connection in its genome
-    node_id: np.ndarray  # i4 (K,)
-    bias: np.ndarray  # f8 (K,)
-    response: np.ndarray  # f8 (K,)
-    activation: np.ndarray  # i1 (K,)
-    aggregation: np.ndarray  # i1 (K,)
-    output: np.ndarray  # i4 (P, O) index into the value row
-    remembers: np.ndarray  # b1 (P,) has backward edges
-    inputs: int
+def _carried(what: str) -> dict[str, str]:
+    """Gene -> dtype of the genes that phenotypes have too."""
+    return {g.name: g.kind.dtype for g in genes_of(what) if g.carried}
+
+
+_STARTS = {"node_start": "i8", "edge_start": "i8"}
+_EDGES = {"source": "i4", **_carried(CONNECTION), "gene": "i4"}
+_NODES = {"node_id": "i4", **_carried(NODE)}
+_GENOMES = {"output": "i4", "remembers": "?", **_carried(GENOME)}
+_FIELDS = (*_STARTS, *_EDGES, *_NODES, *_GENOMES, "inputs")
+EDGE_FIELDS, NODE_FIELDS, GENOME_FIELDS = tuple(_EDGES), tuple(_NODES), tuple(_GENOMES)
+
+if TYPE_CHECKING:
+    from neol.neat.genes import NamedArrays
+
+    _Columns = NamedArrays
+else:
+    _Columns = namedtuple("_Columns", _FIELDS)
+
+
+class Phenotypes(_Columns):
+    """Arrays, and the number of inputs. Beside them: the genes that the table calls carried (weight, bias, ...).
+
+    node_start i8 (P+1,), edge_start i8 (K+1,)
+    edges (E,): source i4, index into the value row; gene i4, place of the connection in its genome; connections' genes
+    nodes (K,): node_id i4; nodes' genes
+    genomes: output i4 (P, O), index into the value row; remembers b1 (P,), has backward edges; genomes' genes (P,)
+    """
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+        inputs: int
 
     @property
     def size(self) -> int:
@@ -51,36 +73,28 @@ class Phenotypes(NamedTuple):
         return self._replace(
             node_start=self.node_start[first : last + 1] - nodes.start,
             edge_start=self.edge_start[nodes.start : nodes.stop + 1] - edges.start,
-            output=self.output[first:last],
-            remembers=self.remembers[first:last],
-            **{f: getattr(self, f)[edges] for f in ("source", "weight", "gene")},
-            **{f: getattr(self, f)[nodes] for f in ("node_id", "bias", "response", "activation", "aggregation")},
+            **{f: getattr(self, f)[edges] for f in EDGE_FIELDS},
+            **{f: getattr(self, f)[nodes] for f in NODE_FIELDS},
+            **{f: getattr(self, f)[first:last] for f in GENOME_FIELDS},
         )
+
+
+def empty_phenotypes(size: int, nodes: int, edges: int, inputs: int, outputs: int) -> Phenotypes:
+    """Room for P genomes with so many nodes and edges together; zeros."""
+    lengths = dict.fromkeys(EDGE_FIELDS, edges) | dict.fromkeys(NODE_FIELDS, nodes) | dict.fromkeys(GENOME_FIELDS, size)
+    shapes = {**lengths, "node_start": size + 1, "edge_start": nodes + 1, "output": (size, outputs)}
+    dtypes = {**_STARTS, **_EDGES, **_NODES, **_GENOMES}
+    return Phenotypes(*(np.zeros(shapes[name], dtype) for name, dtype in dtypes.items()), inputs)
 
 
 def compile_phenotypes(g: Genomes, inputs: int, outputs: int, synchronous: bool = False) -> Phenotypes:
     """Compile a population. `synchronous` (neat-python): every edge between nodes reads last step's value."""
-    size, nodes, conns = len(g.n_nodes), int(g.n_nodes.sum()), int(g.n_conns.sum())
-    out = Phenotypes(
-        np.zeros(size + 1, np.int64),
-        np.zeros(nodes + 1, np.int64),
-        np.empty(conns, np.int32),
-        np.empty(conns),
-        np.empty(conns, np.int32),
-        np.empty(nodes, np.int32),
-        np.empty(nodes),
-        np.empty(nodes),
-        np.empty(nodes, np.int8),
-        np.empty(nodes, np.int8),
-        np.empty((size, outputs), np.int32),
-        np.zeros(size, np.bool_),
-        inputs,
-    )
+    out = empty_phenotypes(len(g.n_nodes), int(g.n_nodes.sum()), int(g.n_conns.sum()), inputs, outputs)
     used_nodes, used_edges = _compile(g, out, outputs, synchronous)
     return out._replace(
         edge_start=out.edge_start[: used_nodes + 1],
-        **{f: getattr(out, f)[:used_edges] for f in ("source", "weight", "gene")},
-        **{f: getattr(out, f)[:used_nodes] for f in ("node_id", "bias", "response", "activation", "aggregation")},
+        **{f: getattr(out, f)[:used_edges] for f in EDGE_FIELDS},
+        **{f: getattr(out, f)[:used_nodes] for f in NODE_FIELDS},
     )
 
 
@@ -90,6 +104,14 @@ def gene_weights(genomes: Genomes, phenotypes: Phenotypes, weight: np.ndarray) -
     edges = np.diff(phenotypes.edge_start[phenotypes.node_start])
     out[np.repeat(np.arange(phenotypes.size), edges), phenotypes.gene] = weight
     return out
+
+
+def _carry(genes: dict[str, str]) -> Callable[..., None]:
+    """(phenotypes, place there, (genomes, place there)): the value of each of these genes, carried over."""
+    return in_turn(copy_step(_FIELDS.index(name), COLUMN[name]) for name in genes)
+
+
+_carry_edge, _carry_node, _carry_genome = (_carry(_carried(what)) for what in (CONNECTION, NODE, GENOME))
 
 
 @kernel
@@ -124,15 +146,12 @@ def _compile(g, out, outputs, synchronous):
                 backward = synchronous or position[source[k]] >= at
                 out.source[e] = out.inputs + position[source[k]] + (len(order) if backward else 0)
                 out.remembers[p] |= backward
-            out.weight[e] = g.weight[p, k]
             out.gene[e] = k
+            _carry_edge(out, e, (g, (p, k)))
         for k in range(len(order)):
-            place = order[k]
-            out.node_id[node + k] = g.node_id[p, place]
-            out.bias[node + k] = g.bias[p, place]
-            out.response[node + k] = g.response[p, place]
-            out.activation[node + k] = g.activation[p, place]
-            out.aggregation[node + k] = g.aggregation[p, place]
+            out.node_id[node + k] = g.node_id[p, order[k]]
+            _carry_node(out, node + k, (g, (p, order[k])))
+        _carry_genome(out, p, (g, p))
         for o in range(outputs):
             out.output[p, o] = out.inputs + position[o]
         node += len(order)

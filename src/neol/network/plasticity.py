@@ -1,6 +1,6 @@
 """The plasticity rules: the local trace e of a connection, one short function each.
 
-A connection's weight then changes by w <- clip(w + m e), m = lr * reward_scale * r (kernels.py).
+A connection's weight then changes by w <- clip(w + m e), m = lr * reward_scale * r (step.py).
 To add a rule: write its function, append it to RULES, and its name to the choices of config.PlasticityConfig.rule.
 """
 
@@ -36,7 +36,7 @@ def oja(x, y, w, theta, z, trace_decay):
 
 @kernel
 def bcm(x, y, w, theta, z, trace_decay):
-    """e = y (y - theta) x, with theta <- (1 - tau) theta + tau y^2 before (kernels.py)."""
+    """e = y (y - theta) x, with theta <- (1 - tau) theta + tau y^2 before (step.py)."""
     return y * (y - theta) * x
 
 

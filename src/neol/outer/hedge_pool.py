@@ -1,7 +1,4 @@
-"""A finite pool of M topologies, and Hedge over it as an outer loop that evolves nothing: it selects.
-
-`HedgePool` has the shape of `neat.Neat`, so one training loop drives either.
-"""
+"""A finite pool of M topologies, and Hedge over it as an outer loop that evolves nothing: it selects."""
 
 from __future__ import annotations
 
@@ -13,8 +10,9 @@ import numpy as np
 from neol import seeding
 from neol.config.schema import NeatConfig
 from neol.errors import NeolError
-from neol.neat.genome import Genomes, first_population
+from neol.neat.genome import Genomes, first_population, from_arrays, to_arrays
 from neol.neat.variation import breed
+from neol.outer.base import Outcome, Problem, best
 from neol.outer.selectors import LARGEST_POOL, count, hedge
 
 MOST_RATES = 1_000_000  # generations after which the learning rate falls no more
@@ -55,27 +53,26 @@ def normalised_losses(returns: np.ndarray, low: float, high: float, when: str, f
 class HedgePool:
     """OuterInit, OuterSelect (`ask`) and OuterUpdate (`tell`) of Algorithm 1 with Hedge: full information, any T."""
 
-    def __init__(
-        self, config: NeatConfig, size: int, low: float, high: float, floor: bool, rounds: int, inputs: int,
-        outputs: int, seed: int,
-    ) -> None:  # fmt: skip
-        self.low, self.high, self.floor = low, high, floor
-        self.genomes = random_pool(config, inputs, outputs, size, seed)
-        self.selector = hedge(size, min(rounds, MOST_RATES), seed, "decreasing")
+    def __init__(self, problem: Problem) -> None:
+        own, run = problem.config.hedge, problem.config.run
+        self.low, self.high, self.floor = own.return_low, own.return_high, False
+        if self.low == self.high:  # the task's own
+            (self.low, self.high), self.floor = problem.fitness_range, problem.unbounded_below
+        self.genomes = random_pool(problem.config.neat, problem.inputs, problem.outputs, own.pool, problem.seed)
+        self.selector = hedge(own.pool, min(run.generations, MOST_RATES), problem.seed, "decreasing")
 
     @property
     def generation(self) -> int:
         return self.selector.round
 
-    @property
-    def groups(self) -> int:
+    def metrics(self) -> dict[str, float]:
         """Topologies that still have a say: the exponential of the entropy of p, rounded up."""
         p = self.selector.p[self.selector.p > 0.0]
-        return int(np.ceil(np.exp(-(p * np.log(p)).sum()) - 1e-9))
+        return {"effective_topologies": int(np.ceil(np.exp(-(p * np.log(p)).sum()) - 1e-9))}
 
-    def merit(self, fitness: np.ndarray) -> np.ndarray:
-        """What the champion's candidates are chosen by, f8 (M,): the losses of all generations, as p_{t+1} is."""
-        return -(self.selector.total + self._losses(fitness))
+    def candidates(self, outcome: Outcome, count: int) -> Genomes:
+        """Those with the least losses of all generations, as p_{t+1} ranks them."""
+        return best(self.genomes, -(self.selector.total + self._losses(outcome.fitness)), count)
 
     def _losses(self, fitness: np.ndarray) -> np.ndarray:
         return normalised_losses(fitness, self.low, self.high, f"generation {self.generation}", self.floor)
@@ -84,15 +81,15 @@ class HedgePool:
         """The pool: full information evaluates all of it."""
         return self.genomes
 
-    def tell(self, fitness: np.ndarray, adapted: np.ndarray | None = None) -> None:
-        """Reweight. fitness f8 (M,); adapted f8 (M, C): the weights that each topology carries on (lamarckian)."""
-        self.selector.tell(self._losses(fitness))
-        if adapted is not None:
-            self.genomes = self.genomes._replace(weight=adapted)
+    def tell(self, outcome: Outcome) -> None:
+        """Reweight; each topology carries its adapted weights on (lamarckian)."""
+        self.selector.tell(self._losses(outcome.fitness))
+        if outcome.adapted is not None:
+            self.genomes = self.genomes._replace(weight=outcome.adapted)
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything that `restore` needs, as named arrays."""
-        arrays = {f"genomes.{k}": v.copy() for k, v in self.genomes._asdict().items()}
+        arrays = {k: v.copy() for k, v in to_arrays(self.genomes, "genomes").items()}
         return arrays | {f"selector.{k}": v for k, v in self.selector.state().items()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
@@ -101,5 +98,5 @@ class HedgePool:
         def part(name: str) -> dict[str, np.ndarray]:
             return {k.split(".", 1)[1]: v.copy() for k, v in arrays.items() if k.startswith(f"{name}.")}
 
-        self.genomes = Genomes(**part("genomes"))
+        self.genomes = from_arrays(arrays, "genomes")
         self.selector.restore(part("selector"))

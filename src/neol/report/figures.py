@@ -1,12 +1,12 @@
-"""Pictures of a study: convergence with bands, boxes with points, heatmaps, one life's weights. SVG and PNG files.
+"""Pictures of a study: curves with bands, means, boxes with points, heatmaps, one life's weights. SVG and PNG files.
 
-Each arm has a colour of Okabe and Ito's palette; a matched control has its arm's, dashed or hollow. Text is text, and
-the colours of text, axes and grid are known (INK, MUTED, GRID), so that a page can put its own in their place.
+Each arm has a colour of Okabe and Ito's palette; a matched control has its arm's, dashed or hollow; the reference is
+grey. Text is text, and the colours of text, axes and grid are known (INK, MUTED, GRID), so that a page can put its own
+in their place.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neol.deploy.evaluation import Lifetime
-from neol.figures.style import INK, MUTED, save, style
+from neol.figures.style import EDGE, GRID, INK, MUTED, save, style
 from neol.files import replacing
-from neol.stats import LEVEL
+from neol.stats import mean_intervals
 
-PALETTE = ("#888888", "#E69F00", "#0072B2", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
-GRID, EDGE = "#E6E6E6", "#999999"
+PALETTE = ("#E69F00", "#0072B2", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
+NEUTRAL = "#888888"  # the reference, and a control that several arms share
 FONT = 8.0
 POINTS = 120  # along the x axis of a convergence plot
 FEW = 5  # runs, below which an interval would say more about their number than about them
@@ -33,15 +33,13 @@ class Look(NamedTuple):
     dashed: bool
 
 
-def looks(arms: Sequence[Any]) -> dict[str, Look]:
-    """arm -> how it is drawn; a control as its arm, dashed."""
-    own = [a for a in arms if not a.control_of]
-    colour = {a.name: PALETTE[i % len(PALETTE)] for i, a in enumerate(own)}
-    later = {a.name: i >= len(PALETTE) for i, a in enumerate(own)}
+def looks(arms: Sequence[Any], reference: str) -> dict[str, Look]:
+    """arm -> how it is drawn: the reference grey, a control as its arm, dashed."""
+    own = [a.name for a in arms if not a.control_of and a.name != reference]
+    colour = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(own)} | {reference: NEUTRAL}
+    again = set(own[len(PALETTE) :])  # a colour for the second time
     return {
-        a.name: Look(
-            a.label, colour.get(a.control_of or a.name, PALETTE[0]), bool(a.control_of) or later.get(a.name, False)
-        )
+        a.name: Look(a.label, colour.get(a.control_of or a.name, NEUTRAL), bool(a.control_of) or a.name in again)
         for a in arms
     }
 
@@ -91,7 +89,7 @@ def draw_convergence(path: Path, curves: Sequence[Curve], xlabel: str, ylabel: s
             grid = np.linspace(begun, ended, POINTS)
             rows = np.array([np.interp(grid, x, y) for x, y in zip(c.xs, c.ys, strict=True)])
             mean = rows.mean(axis=0)
-            low, high = (rows.min(axis=0), rows.max(axis=0)) if len(rows) < FEW else _interval(rows)
+            low, high = (rows.min(axis=0), rows.max(axis=0)) if len(rows) < FEW else mean_intervals(rows)
             dashes: Any = (0, (4, 2)) if c.look.dashed else "-"
             axes.fill_between(grid, low, high, color=c.look.colour, alpha=0.13, lw=0)
             axes.plot(grid, mean, color=c.look.colour, ls=dashes, lw=1.4, label=c.look.label)
@@ -104,13 +102,30 @@ def draw_convergence(path: Path, curves: Sequence[Curve], xlabel: str, ylabel: s
         figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=FONT, handlelength=2.6)
 
 
-def _interval(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Student's 95 % interval of the mean over runs f8 (n, points) -> low, high (points,)."""
-    from scipy.special import stdtrit
+def draw_means(path: Path, samples: Sequence[tuple[Look, np.ndarray, np.ndarray]], xlabel: str) -> None:
+    """An arm a line: its first sample's mean with its 95 % interval (the range of a FEW), the second's mean hollow."""
+    with _figure(path, 4.6, 0.95 + 0.26 * len(samples)) as figure:
+        axes = figure.subplots()
+        for i, (look, values, other) in enumerate(samples):
+            y = len(samples) - 1 - i
+            low, high = (values.min(), values.max()) if len(values) < FEW else mean_intervals(values)
+            axes.plot([low, high], [y, y], color=look.colour, lw=2.0, ls="--" if look.dashed else "-")
+            axes.plot([values.mean()], [y], "o", ms=6, color=look.colour)
+            if len(other):
+                axes.plot([other.mean()], [y], "o", ms=6, mfc="none", mec=look.colour, mew=1.2)
+        _name_rows(axes, [look.label for look, _, _ in samples], xlabel)
 
-    n, mean = len(rows), rows.mean(axis=0)
-    half = float(stdtrit(n - 1, (1.0 + LEVEL) / 2.0)) * rows.std(axis=0, ddof=1) / math.sqrt(n)
-    return mean - half, mean + half
+
+def _name_rows(axes: Any, labels: Sequence[str], xlabel: str) -> None:
+    """Labels from top to bottom. Scores that are all but equal stay so: the axis spans a hundredth of them at least."""
+    low, high = axes.get_xlim()
+    short = max(0.0, 0.01 * max(abs(low), abs(high)) - (high - low)) / 2.0
+    axes.set_xlim(low - short, high + short)
+    axes.ticklabel_format(axis="x", useOffset=False)
+    axes.set_yticks(range(len(labels)), labels[::-1])
+    _dress(axes, "x")
+    axes.set_xlabel(xlabel, size=FONT)
+    axes.set_ylim(-0.6, len(labels) - 0.4)
 
 
 def draw_boxes(path: Path, samples: Sequence[tuple[Look, np.ndarray]], xlabel: str, mark: Mapping[str, float]) -> None:
@@ -131,10 +146,9 @@ def draw_boxes(path: Path, samples: Sequence[tuple[Look, np.ndarray]], xlabel: s
             axes.scatter(values, y + spread, s=9, facecolors=face, edgecolors=look.colour, linewidths=0.7, zorder=3)
             if look.label in mark:
                 axes.scatter([mark[look.label]], [y], marker="D", s=22, facecolors="none", edgecolors=MUTED, zorder=4)
-        axes.set_yticks(range(len(samples)), [look.label for look, _ in samples][::-1])
-        _dress(axes, "x")
-        axes.set_xlabel(xlabel + ("; diamond: the paper's mean" if mark else ""), size=FONT)
-        axes.set_ylim(-0.6, len(samples) - 0.4)
+        _name_rows(
+            axes, [look.label for look, _ in samples], xlabel + ("; diamond: the paper's mean" if mark else "")
+        )  # fmt: skip
 
 
 def draw_heatmap(
@@ -168,11 +182,11 @@ def draw_lifetime(path: Path, life: Lifetime, names: Mapping[int, str]) -> None:
         axes = figure.subplots()
         for place, e in enumerate(order[::-1]):
             rank = len(order) - 1 - place
-            named = rank < min(MOST_MOVED, len(PALETTE)) and np.abs(moved[:, e]).max() > 0.0
+            named = rank < MOST_MOVED and np.abs(moved[:, e]).max() > 0.0
             source, goal = (names.get(k, str(k)) for k in life.connections[e])
-            look = {"color": PALETTE[1:][rank % (len(PALETTE) - 1)], "lw": 1.3} if named else {"color": EDGE, "lw": 0.6}
+            look = {"color": PALETTE[rank % len(PALETTE)], "lw": 1.3} if named else {"color": EDGE, "lw": 0.6}
             label = f"{source} → {goal}" if named else None
-            axes.plot(moved[:, e], label=label, ls="-" if rank < len(PALETTE) - 1 else "--", **look)
+            axes.plot(moved[:, e], label=label, ls="--" if named and rank >= len(PALETTE) else "-", **look)
         _dress(axes)
         axes.set_xlim(0, max(len(life.rewards), 1))
         axes.set_xlabel("step of the episode", size=FONT)

@@ -15,8 +15,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import NamedTuple
 
-from neol.figures.style import INK, MUTED
-from neol.report.figures import EDGE, GRID
+from neol.figures.style import EDGE, GRID, INK, MUTED, PAPER, SCHEME
 from neol.report.tables import Table
 
 _THEME = {INK: "currentColor", MUTED: "var(--muted)", EDGE: "var(--muted)", GRID: "var(--rule)"}
@@ -36,9 +35,11 @@ def inline(svg: str, alt: str) -> str:
     box = re.search(r'viewBox="([^"]+)"', svg)
     body = svg[svg.index(">") + 1 :]
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    body = re.sub(rf"{re.escape(SCHEME)}.*?</style>", "", body, flags=re.DOTALL)  # the page has its own
     body = re.sub(r'<g id="[^"]*"', "<g", body)  # nothing refers to them
     body = re.sub(r'( id="|url\(#|href="#)', rf"\g<1>{mine}-", body)
     body = re.sub(r'(<g>\s*<path[^>]*?)style="fill: #ffffff"', r'\1style="fill: none"', body, count=1)  # background
+    body = body.replace(f"fill: {PAPER}; opacity", "fill: var(--paper); opacity")  # behind text on top of lines
     for colour, own in _THEME.items():
         body = re.sub(re.escape(colour), own, body, flags=re.IGNORECASE)
     body = re.sub(r"(<text[^>]*style=\")(?![^\"]*fill)", r"\1fill: currentColor; ", body)
@@ -50,26 +51,26 @@ def inline(svg: str, alt: str) -> str:
 
 
 def table_html(table: Table) -> str:
-    """A table that sorts by a click or a key on a column's name, and scrolls sideways on a narrow screen."""
+    """A table that sorts by a click or a key on a column's name; on a narrow screen each row is a block of cells."""
     head = "".join(
         f'<th scope="col" aria-sort="none"><button type="button">{escape(c)}<span aria-hidden="true"></span></button>'
         "</th>"
         for c in table.columns
     )
-    rows = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in table.rows)
+    rows = "".join("<tr>" + "".join(map(_cell, row, table.columns)) + "</tr>" for row in table.rows)
     kept = table.columns.index("arm") + 1 if "arm" in table.columns else 1  # stays in sight when the table scrolls
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.caption, quote=True)}">'
+        f'<div class="scroll stack" tabindex="0" role="region" aria-label="{escape(table.caption, quote=True)}">'
         f'<table id="table-{escape(table.name)}" class="keep{kept}"><caption>{escape(table.caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
-def _cell(cell: tuple[str, object]) -> str:
+def _cell(cell: tuple[str, object], column: str) -> str:
     shown, key = cell
-    number = isinstance(key, int | float)
-    kind = ' class="n"' if number else ""
-    return f'<td{kind} data-key="{"" if key is None else escape(str(key), quote=True)}">{escape(shown)}</td>'
+    kind = ' class="n"' if isinstance(key, int | float) else ""
+    sort = "" if key is None else escape(str(key), quote=True)
+    return f'<td{kind} data-key="{sort}" data-column="{escape(column, quote=True)}">{escape(shown)}</td>'
 
 
 def figures_html(figures: Iterable[Figure]) -> str:
@@ -95,9 +96,8 @@ def markdown_html(text: str) -> str:
             rows = [[c.strip() for c in line.strip().strip("|").split("|")] for line in lines if "---" not in line]
             parts = ["".join(f"<{tag}>{escape(c)}</{tag}>" for c in r) for r, tag in zip(rows, _tags(), strict=False)]
             table = "".join(f"<tr>{p}</tr>" for p in parts)
-            out.append(
-                f'<div class="scroll" tabindex="0" role="region" aria-label="table"><table>{table}</table></div>'
-            )
+            body = f'<table class="keep1">{table}</table>'
+            out.append(f'<div class="scroll" tabindex="0" role="region" aria-label="table">{body}</div>')
         elif lines[0].startswith("- "):
             out.append("<ul>" + "".join(f"<li>{escape(line[2:])}</li>" for line in lines) + "</ul>")
         else:
@@ -177,9 +177,30 @@ figure p{margin:6px 0 0;font-size:.86rem;color:var(--muted)}
 figcaption{font-weight:600;font-size:.95rem;margin-bottom:6px}
 .claim{border:1px solid var(--rule);border-radius:6px;padding:12px 14px;margin:10px 0}
 .claim h3{margin:0 0 4px}
-.claim p{margin:4px 0}
-.claim ul{margin:6px 0 0;padding-left:20px;font-size:.92rem}
-.chip{font-weight:650}.reproduced{color:var(--yes)}.not{color:var(--no)}.inconclusive{color:var(--maybe)}
+.claim details{margin-top:8px}
+.claim summary{color:var(--muted);font-size:.9rem}
+.verdicts{list-style:none;margin:8px 0 0;padding:0;font-size:.9rem}
+.verdicts li{display:grid;grid-template-columns:minmax(150px,1fr) minmax(0,2fr) minmax(0,2fr);gap:4px 18px;
+padding:8px 0;border-top:1px solid var(--rule)}
+.who{font-weight:600}
+.said span{overflow-wrap:anywhere}
+.metric,.why{color:var(--muted)}
+.numbers,.why{display:block;font-variant-numeric:tabular-nums}
+.chip{font-weight:650}.yes{color:var(--yes)}.no{color:var(--no)}.alike{color:var(--link)}.open{color:var(--maybe)}
+@media (max-width:800px){.verdicts li{grid-template-columns:minmax(0,1fr)}}
+@media (max-width:640px){
+.stack{overflow-x:visible;border:0}
+.stack table,.stack caption,.stack thead,.stack tbody,.stack tr,.stack td{display:block;width:auto}
+.stack caption{position:static;padding:0 0 6px}
+.stack thead tr{display:flex;overflow-x:auto;border:1px solid var(--rule);border-radius:6px}
+.stack th{border:0}
+.stack tbody tr{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));border:1px solid var(--rule);
+border-radius:6px;margin:8px 0;padding:6px 10px}
+.stack td,.stack td.n{border:0;padding:3px 6px 3px 0;text-align:left;white-space:normal!important;
+overflow-wrap:anywhere;position:static!important;box-shadow:none!important}
+.stack .keep2 td:nth-child(-n+2),.stack .keep1 td:nth-child(1){font-weight:600}
+.stack td::before{font-weight:400;content:attr(data-column);display:block;font-size:.78rem;color:var(--muted)}
+}
 .muted{color:var(--muted)}
 footer{margin-top:40px;color:var(--muted);font-size:.86rem}
 """

@@ -7,6 +7,7 @@ of the final generation: the highest single-rollout return in the population. Me
 from __future__ import annotations
 
 PLASTIC = ("hebb", "oja", "bcm")
+WITHOUT_MUTATION = "neat-wo"  # NEAT without weight mutation, the arm of its ablation
 GENERATIONS, SEEDS = 500, 30
 
 # Table 4 (neat, hebb, oja, bcm) and Table 6 (neat-wo): task -> arm -> (mean, SD)

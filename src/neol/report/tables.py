@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from neol import stats
 from neol.report import paper
-from neol.report.analysis import BEST, Analysis, common_tasks
+from neol.report.analysis import Analysis, common_tasks
+from neol.report.verdicts import BEST, judge
 from neol.stats import Comparison, Interval, Summary
 from neol.studies.plan import differences
 from neol.studies.study import METRICS, Study
@@ -65,8 +66,8 @@ def results_table(analysis: Analysis) -> Table:
 def comparisons_table(study: Study, analysis: Analysis, metric: str) -> Table:
     """Every test of one metric."""
     label = {a.name: a.label for a in study.arms}
-    columns = ["task", "arm", "against", "runs", "difference of means (95 %)", "A12 (95 %)", "effect", "p", "p, Holm",
-               "SD ratio", "p, spread", "paper: p"]  # fmt: skip
+    columns = ["task", "arm", "against", "verdict", "runs", "difference of means (95 %)", "A12 (95 %)", "effect", "p",
+               "p, Holm", "SD ratio", "p, spread", "p, one-sided", "paper: p, one-sided"]  # fmt: skip
     rows = []
     for c in analysis.comparisons[metric]:
         reported = paper.RANK_SUM.get(c.task, {}).get(c.arm) if metric == BEST and c.against == "neat" else None
@@ -74,9 +75,10 @@ def comparisons_table(study: Study, analysis: Analysis, metric: str) -> Table:
         spread = c.variance
         rows.append([
             (c.task, c.task), (label[c.arm], label[c.arm]), (label[c.against], label[c.against]),
-            (f"{c.n}, {c.n_against}", c.n), _interval(c.difference), _interval(c.a12, 2),
+            (judge(c), judge(c)), (f"{c.n}, {c.n_against}", c.n), _interval(c.difference), _interval(c.a12, 2),
             (effect, c.a12.estimate if c.a12 else None), _p(c.p), _p(c.p_holm),
-            _number(spread.ratio if spread else None, 2), _p(spread.p if spread else None), _p(reported),
+            _number(spread.ratio if spread else None, 2), _p(spread.p if spread else None), _p(c.p_better),
+            _p(reported),
         ])  # fmt: skip
     return Table(f"tests-{metric}", METRICS[metric], columns, rows)
 
@@ -140,11 +142,12 @@ def comparisons_csv(analysis: Analysis) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([
         "metric", "task", "arm", "against", "n", "n_against", "difference", "difference_low", "difference_high", "a12",
-        "a12_low", "a12_high", "p", "p_holm", "sd", "sd_against", "p_brown_forsythe",
+        "a12_low", "a12_high", "p", "p_holm", "p_least", "p_better", "sd", "sd_against", "p_brown_forsythe", "verdict",
     ])  # fmt: skip
     for metric, found in analysis.comparisons.items():
         for c in found:
-            writer.writerow([metric, *c[:5], *_three(c.difference), *_three(c.a12), c.p, c.p_holm, *_variance(c)])
+            ps = (c.p, c.p_holm, c.p_least, c.p_better)
+            writer.writerow([metric, *c[:5], *_three(c.difference), *_three(c.a12), *ps, *_variance(c), judge(c)])
     return text.getvalue()
 
 
@@ -203,7 +206,7 @@ def _latex_tests(study: Study, analysis: Analysis) -> list[str]:
     found = [c for c in analysis.comparisons[BEST] if c.against == study.reference]
     arms = list(dict.fromkeys(c.arm for c in found))
     label = {a.name: a.label for a in study.arms}
-    p = {(c.task, c.arm): c.p for c in found}
+    p = {(c.task, c.arm): c.p_better for c in found}
     head = " & ".join(["Task", *(f"{_tex(label[a])} & paper" for a in arms)]) + r" \\"
     out = [rf"\begin{{tabular}}{{l{'cc' * len(arms)}}}", r"\toprule", head, r"\midrule"]
     for task in study.tasks:

@@ -12,9 +12,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 from neol.errors import NeolError
-from neol.network.normalization import IDENTITY, Normalization
 from neol.network.phenotype import Phenotypes
-from neol.network.plasticity import Plasticity
+from neol.rollout.life import Life
 from neol.rollout.shards import CHUNK, Episodes, Failure, RolloutResult, Shard, ShardedRollout, headline
 from neol.rollout.worker_process import PLAYED, PlayerSpec
 
@@ -52,9 +51,7 @@ class Engine(Protocol):
 
     threads: int
 
-    def run(
-        self, phenotypes: Phenotypes, plastic: Plasticity, episodes: Episodes, normal: Normalization = IDENTITY
-    ) -> RolloutResult: ...
+    def run(self, phenotypes: Phenotypes, life: Life, episodes: Episodes) -> RolloutResult: ...
 
     def close(self) -> None: ...
 
@@ -69,11 +66,9 @@ class Dispatcher:
         self._idle: set[int] = set()
         self._ticket = 0
 
-    def run(
-        self, phenotypes: Phenotypes, plastic: Plasticity, episodes: Episodes, normal: Normalization = IDENTITY
-    ) -> RolloutResult:
+    def run(self, phenotypes: Phenotypes, life: Life, episodes: Episodes) -> RolloutResult:
         """Play N episodes of every genome."""
-        plan = ShardedRollout(self.task, phenotypes, plastic, episodes, normal)
+        plan = ShardedRollout(self.task, phenotypes, life, episodes)
         work = _Work(plan, self.backend.size, even=self.spec.engine == "envpool", retries=self.spec.retries)
         busy: dict[int, tuple[int, int]] = {}
         self._ticket += 1

@@ -2,7 +2,7 @@
 
 One environment per episode: a pool of fresh environments with an explicit seed each, all reset at once, of which a
 sliding window of W is stepped. An episode that ends hands its slot to the next. So results are bit-identical whatever
-the window, the threads or the order in which episodes end. A lane's two threads share a core (affinity.py).
+the window, the threads or the order in which episodes end. A lane's two threads share a core (core_pinning.py).
 Large shards run in chunks (memory). Where a task is `reusable` (MuJoCo: creating an env costs as much as 25
 steps) a pool serves EPOCH generations: episode i of a generation always starts in env i with the same number of
 resets behind it, so its start is still a function of (seed, generation, i) alone; a resume replays the resets.
@@ -22,7 +22,6 @@ import numpy as np
 
 from neol.envs.registry import import_envpool
 from neol.envs.tasks import ONE_HOT, Task
-from neol.network.actions import action_map
 from neol.network.step import new_slots
 from neol.rollout import shards as rollout
 from neol.rollout.core_pinning import CoreAssignment, pinned_to
@@ -126,9 +125,9 @@ class _Lane:
         first = np.empty(rows.shape)
         first[state[env_id]] = rows
         count = min(self.window, stop - start)
-        window = new_window(len(first), count, task, shard, start, stop, self.max_steps)
-        actions = action_map(task.components)
-        context = make_context(ph, new_slots(ph, count), window, actions, shard.plastic, shard.normal, first, records)
+        limit = min(self.max_steps, shard.max_steps or self.max_steps)
+        window = new_window(len(first), count, shard, start, stop, limit)
+        context = make_context(ph, new_slots(ph, count), window, shard.life, first, records)
         dtype = self._envpool.spec.action_array_spec["action"].dtype
         action = window.action.reshape(-1, *task.action_shape)
         send, receive, ids = self._envpool._send, self._envpool._recv, window.ids

@@ -60,7 +60,9 @@ class _ForkServer:
 class _Process:
     """A worker process, and the thread that listens to it."""
 
-    def __init__(self, number: int, spec: bytes, fork_server: _ForkServer, events: queue.SimpleQueue[Event]) -> None:
+    def __init__(
+        self, number: int, started: int, spec: bytes, fork_server: _ForkServer, events: queue.SimpleQueue[Event]
+    ) -> None:
         self.number = number
         self._place = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 where the worker notes its episode
         self._place.write((-1).to_bytes(8, "little", signed=True))
@@ -75,7 +77,7 @@ class _Process:
         self._out, self._in = os.fdopen(ours_out, "wb"), os.fdopen(ours_in, "rb")
         self._thread = threading.Thread(target=self._listen, args=(events,), daemon=True)
         self._thread.start()
-        self.send([p or os.getcwd() for p in sys.path])
+        self.send(([p or os.getcwd() for p in sys.path], started))
         self.send(spec)
 
     def send(self, message: Any) -> None:
@@ -113,12 +115,17 @@ class LocalWorkers:
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._fork_server = _ForkServer()
         self.processes: list[_Process] = []
+        self._started = 0  # processes so far, replaced ones too
         try:
             for i in range(size):
-                self.processes.append(_Process(i, self._spec, self._fork_server, self._events))
+                self.processes.append(self._start(i))
         except BaseException:
             self.close()
             raise
+
+    def _start(self, worker: int) -> _Process:
+        self._started += 1
+        return _Process(worker, self._started, self._spec, self._fork_server, self._events)
 
     def submit(self, worker: int, ticket: int, shard: Shard) -> None:
         self.processes[worker].send((ticket, shard))
@@ -133,10 +140,10 @@ class LocalWorkers:
         if self._fork_server.has_died():
             self._fork_server.close()
             self._fork_server = _ForkServer()
-        self.processes[worker] = _Process(worker, self._spec, self._fork_server, self._events)
+        self.processes[worker] = self._start(worker)
 
     def close(self) -> None:
-        """Kill the fork_server, and with it every worker; wait until they are gone."""
+        """Kill the fork server, and with it every worker; wait until they are gone."""
         self._fork_server.close()
         for process in self.processes:
             process.join()

@@ -11,14 +11,14 @@ from neol.rollout.worker_process import PlayerSpec
 from neol.system import cores
 
 
-def open_engine(task: Task, r: RolloutConfig, report: Report | None = None) -> Engine:
-    """What a rollout configuration asks for."""
+def open_engine(task: Task, r: RolloutConfig, report: Report | None = None, seed: int = 0) -> Engine:
+    """What a rollout configuration asks for. `seed` is the run's."""
     if r.executor == "local" and r.engine == "envpool" and r.workers == 0:
         return EnvPoolEngine(task, r.max_steps, r.threads, r.window)
     fresh = {"auto": not task.resets_fully, "true": True, "false": False}[r.fresh_envs]
-    plain = task._replace(settings={})  # defaults are no business of a worker's
+    plain = task._replace(settings={})  # a worker does not need the task's defaults
     threads = max(1, r.threads)
-    spec = PlayerSpec(r.engine, plain, r.max_steps, threads, r.window, fresh, r.episode_retries, r.step_timeout)
+    spec = PlayerSpec(r.engine, plain, r.max_steps, threads, r.window, fresh, r.episode_retries, r.step_timeout, seed)
     if r.executor == "ray":
         from neol.rollout.ray_workers import RayWorkers
 

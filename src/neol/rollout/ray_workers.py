@@ -16,14 +16,16 @@ from neol.rollout import ipc
 from neol.rollout.dispatcher import DIED, NOTHING, Event
 from neol.rollout.shards import Played, Shard
 from neol.rollout.worker_process import PLAYED, READY, PlayerSpec, Watchdog, make_player
+from neol.seeding import seed_global_generators
 
 
 class _Actor:
     """A player on a node of the cluster. Its process ends itself when a step takes too long."""
 
-    def __init__(self, spec: bytes, path: list[str]) -> None:
+    def __init__(self, spec: bytes, path: list[str], number: int) -> None:
         sys.path += [p for p in path if p not in sys.path]
         unpacked: PlayerSpec = ipc.unpack(spec)
+        seed_global_generators(unpacked.seed, number)
         self.player = make_player(unpacked, Watchdog(unpacked.step_timeout, sys.__stderr__))
 
     def ready(self) -> bool:
@@ -34,7 +36,7 @@ class _Actor:
 
 
 def _own(value: Any) -> Any:
-    """Arrays of our own: those in Ray's store are read-only, for which Numba would compile everything anew."""
+    """Arrays of our own: those in Ray's store are read-only, for which Numba would compile every kernel again."""
     if isinstance(value, np.ndarray):
         return value.copy()
     return type(value)(*map(_own, value)) if isinstance(value, tuple) and hasattr(value, "_fields") else value
@@ -49,7 +51,8 @@ class RayWorkers:
         self._spec = ipc.pack(spec, spec.task.name)
         path = [p or os.getcwd() for p in sys.path]
         remote = self._ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(_Actor)
-        self._new = lambda: remote.remote(self._spec, path)
+        self._new = lambda number: remote.remote(self._spec, path, number)
+        self._started = 0  # actors so far, replaced ones too
         self._actors: list[Any] = [None] * self.size
         self._waiting: dict[Any, tuple[int, str, int]] = {}  # reference -> (worker, what it answers, ticket)
         for worker in range(self.size):
@@ -78,7 +81,8 @@ class RayWorkers:
 
     def replace(self, worker: int) -> None:
         """A new actor, on whichever node has room; it counts when it has come up."""
-        self._actors[worker] = self._new()
+        self._started += 1
+        self._actors[worker] = self._new(self._started)
         self._waiting[self._actors[worker].ready.remote()] = (worker, READY, 0)
 
     def close(self) -> None:

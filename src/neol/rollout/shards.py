@@ -1,9 +1,9 @@
-"""What a rollout is: shards of phenotypes and seeds go in, returns come out; and the kernels that live the episodes.
+"""What a rollout is: shards of phenotypes and seeds go in, returns come out.
 
-A shard is a contiguous range of the population's P N episodes (genome-major). Whoever plays it (envpool_engine.py,
-gymnasium_engine.py) gets everything by value, so a shard may be played in this process, in another, or elsewhere; an
-episode's result depends on its phenotype and its seed alone.
-Legend: P genomes, N episodes per genome, n episodes of a shard, B slots, I inputs, O outputs, A action components.
+A shard is a contiguous range of the population's P N episodes (genome-major). Whoever plays it (envpool_player.py,
+gymnasium_player.py) gets everything by value, so a shard may be played in this process, in another, or elsewhere; an
+episode's result depends on its phenotype, its life and its seed alone.
+Legend: P genomes, N episodes per genome, n episodes of a shard, E edges of all genomes, e edges of a shard's.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 
 from neol import seeding
 from neol.envs.tasks import Task
-from neol.network.normalization import IDENTITY, Moments, Normalization, no_moments
+from neol.network.normalization import Moments, no_moments
 from neol.network.phenotype import Phenotypes
-from neol.network.plasticity import Plasticity
+from neol.rollout.life import Life, check_life
 
-EPOCH = 16  # generations that share a pool of reusable environments
+EPOCH = 16  # generations that share a pool of reusable environments; generations in different epochs share none
 CHUNK = 512  # environments alive at once, at most
 
 
@@ -43,17 +43,23 @@ class RolloutResult(NamedTuple):
     weight: np.ndarray  # f8 (E,) each edge's weight at the end of its genome's last episode
     moments: Moments = no_moments()  # of each episode's observations; none unless they are normalised
     failures: tuple[Failure, ...] = ()
+    retries: int = 0  # times that an episode failed and was then lived through
 
     @property
     def env_steps(self) -> int:
         return int(self.steps.sum())
 
     @property
+    def failed_episodes(self) -> np.ndarray:
+        """Episodes that went on failing, b1 (P, N)."""
+        out = np.zeros(self.returns.shape, bool)
+        out.flat[[f.episode for f in self.failures]] = True
+        return out
+
+    @property
     def failed(self) -> np.ndarray:
         """Genomes with an episode that went on failing, b1 (P,)."""
-        out = np.zeros(self.returns.shape[0], bool)
-        out[[f.episode // self.returns.shape[1] for f in self.failures]] = True
-        return out
+        return np.asarray(self.failed_episodes.any(axis=1))
 
 
 class Episodes(NamedTuple):
@@ -64,19 +70,21 @@ class Episodes(NamedTuple):
     generation: int
     per_genome: int  # N
     common: bool  # all genomes meet the same
+    redraw: int = 0  # how many times other episodes were drawn in the place of these (faults.py)
+    max_steps: int = 0  # 0 = the engine's own limit; it cannot be exceeded
 
 
 class Shard(NamedTuple):
     """Episodes start .. start + n, with what they need: the phenotypes of their genomes only."""
 
     phenotypes: Phenotypes
-    plastic: Plasticity
-    normal: Normalization
+    life: Life
     seeds: np.ndarray  # i4 (n,)
     start: int
     per_genome: int  # N
     resets: int  # resets that lie behind an episode's environment, where environments are kept
     keep: bool  # keep the environments for the next rollout
+    max_steps: int = 0  # 0 = the player's own limit
 
 
 class EpisodeRecords(NamedTuple):
@@ -90,7 +98,7 @@ class EpisodeRecords(NamedTuple):
 
 def new_records(shard: Shard) -> EpisodeRecords:
     n = len(shard.seeds)
-    moments = no_moments(n, shard.phenotypes.inputs) if shard.normal.on else no_moments()
+    moments = no_moments(n, shard.phenotypes.inputs) if shard.life.normal.on else no_moments()
     return EpisodeRecords(np.zeros(n), np.zeros(n, np.int64), shard.phenotypes.weight.copy(), moments)
 
 
@@ -99,6 +107,7 @@ class Played(NamedTuple):
 
     records: EpisodeRecords
     failures: tuple[Failure, ...] = ()
+    retries: int = 0  # times that an episode failed and was then lived through
 
 
 class Player(Protocol):
@@ -109,33 +118,46 @@ class Player(Protocol):
     def close(self) -> None: ...
 
 
+def check_fit(task: Task, phenotypes: Phenotypes, life: Life) -> None:
+    """A ValueError if networks, life and task do not belong together: kernels have no bounds checks."""
+    if phenotypes.inputs != task.n_inputs:
+        raise ValueError(f"networks with {phenotypes.inputs} inputs cannot play a task with {task.n_inputs}")
+    if len(life.actions.kind) != len(task.components):
+        raise ValueError(f"actions of {len(life.actions.kind)} numbers do not fit a task with {len(task.components)}")
+    check_life(life, phenotypes.inputs, phenotypes.output.shape[1])
+
+
+def _seeds(which: Episodes, generation: int, genomes: int) -> np.ndarray:
+    """The simulator seeds i4 (P N,) of these episodes; redrawn ones follow those that they replace."""
+    n, drawn = which.per_genome, (which.redraw + 1) * which.per_genome
+    seeds = seeding.episode_seeds(which.seed, which.purpose, generation, genomes, drawn, which.common)
+    return seeds if drawn == n else np.ascontiguousarray(seeds.reshape(genomes, drawn)[:, -n:]).ravel()
+
+
 class ShardedRollout:
     """A population's episodes, cut into shards as wanted, and put together again in genome order."""
 
-    def __init__(
-        self, task: Task, phenotypes: Phenotypes, plastic: Plasticity, episodes: Episodes, normal: Normalization
-    ) -> None:
-        if phenotypes.inputs != task.n_inputs:  # kernels have no bounds checks
-            raise ValueError(f"networks with {phenotypes.inputs} inputs cannot play a task with {task.n_inputs}")
-        self.phenotypes, self.plastic, self.normal, self.n = phenotypes, plastic, normal, episodes.per_genome
+    def __init__(self, task: Task, phenotypes: Phenotypes, life: Life, episodes: Episodes) -> None:
+        check_fit(task, phenotypes, life)
+        self.phenotypes, self.life, self.n = phenotypes, life, episodes.per_genome
+        self.max_steps = episodes.max_steps
         self.total = phenotypes.size * self.n
         # more resets in later chunks would end common random numbers
         self.keep = task.reusable and self.total <= max(1, CHUNK // self.n) * self.n
         self.resets = episodes.generation % EPOCH if self.keep else 0
-        self.seeds = seeding.episode_seeds(
-            episodes.seed, episodes.purpose, episodes.generation - self.resets, phenotypes.size, self.n, episodes.common
-        )
-        moments = no_moments(self.total, phenotypes.inputs) if normal.on else no_moments()
+        self.seeds = _seeds(episodes, episodes.generation - self.resets, phenotypes.size)
+        moments = no_moments(self.total, phenotypes.inputs) if life.normal.on else no_moments()
         self._result = RolloutResult(
             np.zeros(self.total), np.zeros(self.total, np.int64), phenotypes.weight.copy(), moments
         )
         self._failures: list[Failure] = []
+        self._retries = 0
 
     def shard(self, start: int, stop: int) -> Shard:
         first, last = start // self.n, (stop - 1) // self.n + 1
         part = self.phenotypes.part(first, last)
         seeds = self.seeds[start:stop]
-        return Shard(part, self.plastic, self.normal, seeds, start, self.n, self.resets, self.keep)
+        return Shard(part, self.life, seeds, start, self.n, self.resets, self.keep, self.max_steps)
 
     def take(self, start: int, stop: int, played: Played) -> None:
         """Put a shard's results in their places."""
@@ -145,10 +167,11 @@ class ShardedRollout:
         if ended > first:
             begin, end = ph.edges(first).start, ph.edges(ended - 1).stop
             result.weight[begin:end] = records.weight[: end - begin]
-        if self.normal.on:
+        if self.life.normal.on:
             for whole, part in zip(result.moments, records.moments, strict=True):
                 whole[start:stop] = part
         self._failures += played.failures
+        self._retries += played.retries
 
     def fail(self, failure: Failure) -> None:
         self._failures.append(failure)
@@ -157,7 +180,8 @@ class ShardedRollout:
         shape = (self.phenotypes.size, self.n)
         failures = tuple(sorted(self._failures))
         r = self._result
-        return r._replace(returns=r.returns.reshape(shape), steps=r.steps.reshape(shape), failures=failures)
+        returns, steps = r.returns.reshape(shape), r.steps.reshape(shape)
+        return r._replace(returns=returns, steps=steps, failures=failures, retries=self._retries)
 
 
 class LocalEngine:
@@ -166,11 +190,9 @@ class LocalEngine:
     def __init__(self, task: Task, player: Player, threads: int = 1) -> None:
         self.task, self.player, self.threads = task, player, threads
 
-    def run(
-        self, phenotypes: Phenotypes, plastic: Plasticity, episodes: Episodes, normal: Normalization = IDENTITY
-    ) -> RolloutResult:
+    def run(self, phenotypes: Phenotypes, life: Life, episodes: Episodes) -> RolloutResult:
         """Play N episodes of every genome."""
-        plan = ShardedRollout(self.task, phenotypes, plastic, episodes, normal)
+        plan = ShardedRollout(self.task, phenotypes, life, episodes)
         plan.take(0, plan.total, self.player.play(plan.shard(0, plan.total)))
         return plan.result()
 

@@ -25,16 +25,15 @@ import numpy as np
 from neol.config.schema import PlasticityConfig
 from neol.envs.tasks import Task
 from neol.errors import NeolError
-from neol.network.actions import FREE, Component, action_map
-from neol.network.normalization import IDENTITY
-from neol.network.phenotype import Phenotypes
-from neol.network.plasticity import plasticity
-from neol.network.step import new_slots
+from neol.network.actions import FREE, Component
+from neol.network.phenotype import empty_phenotypes
 from neol.rollout import ipc
 from neol.rollout.envpool_player import EnvPoolPlayer
-from neol.rollout.episode_kernels import BEGIN, live, make_context, new_window
+from neol.rollout.gymnasium_episode import SingleSlot
 from neol.rollout.gymnasium_player import GymnasiumPlayer
+from neol.rollout.life import life_of
 from neol.rollout.shards import Player, Shard, new_records
+from neol.seeding import seed_global_generators
 from neol.system import die_with_parent
 
 READY, CANNOT, PLAYED = "ready", "cannot", "played"
@@ -50,7 +49,8 @@ class PlayerSpec(NamedTuple):
     window: int
     fresh: bool
     retries: int
-    step_timeout: float  # seconds; 0 = wait for ever
+    step_timeout: float  # seconds; 0 = no limit
+    seed: int = 0  # of the run: for the generators that environments should not use (seeding.py)
 
 
 def make_player(spec: PlayerSpec, watch: Callable[[int], float] | None = None) -> Player:
@@ -84,17 +84,17 @@ class Watchdog:
 
 
 def main(control: socket.socket) -> None:
-    """The fork_server: everything imported and compiled once, then a fork for every worker that is asked for.
+    """The fork server: everything imported and compiled once, then a fork for every worker that is asked for.
 
-    For each the parent sends the ends of three pipes (messages in, messages out, last words) and a file in which the
+    For each the parent sends the ends of three pipes (messages in, messages out, why it died) and a file in which the
     worker notes the episode that it is playing.
     """
     die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    words: dict[int, int] = {}  # worker -> its last words' pipe
+    words: dict[int, int] = {}  # worker -> the pipe for why it died
 
-    def buried(*_: Any) -> None:
+    def report_deaths(*_: Any) -> None:
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 code, pipe = os.waitstatus_to_exitcode(ended[1]), words.pop(ended[0])
@@ -102,7 +102,7 @@ def main(control: socket.socket) -> None:
                 os.write(pipe, f"\nThe worker process ended with {how}.\n".encode())
                 os.close(pipe)
 
-    signal.signal(signal.SIGCHLD, buried)
+    signal.signal(signal.SIGCHLD, report_deaths)
     compile_kernels()
     while True:
         asked, fds, _, _ = socket.recv_fds(control, 1, 4)
@@ -137,7 +137,8 @@ def serve(requests: int, replies: int, words: int, place: int) -> None:
     def reply(kind: str, value: Any, ticket: int = 0) -> None:
         ipc.send(out, (kind, ticket, value))
 
-    sys.path += [p for p in inbox.get() if p not in sys.path]
+    path, number = inbox.get()
+    sys.path += [p for p in path if p not in sys.path]
     ticket, start = 0, 0
 
     def note(episode: int) -> None:
@@ -146,6 +147,7 @@ def serve(requests: int, replies: int, words: int, place: int) -> None:
 
     try:
         spec: PlayerSpec = ipc.unpack(inbox.get())
+        seed_global_generators(spec.seed, number)
         player = make_player(spec, Watchdog(spec.step_timeout, log, note))
         reply(READY, None)
         while True:
@@ -166,17 +168,11 @@ def _read(source: BinaryIO, inbox: queue.SimpleQueue[Any]) -> None:
 
 def compile_kernels() -> None:
     """Live one moment of the smallest network, so that forks have the kernels."""
-    one = np.ones(1, np.int8)
-    nothing = (np.zeros(0, np.int32), np.zeros(0), np.zeros(0, np.int32))
-    starts = (np.array([0, 1]), np.array([0, 0]))
-    node = (np.zeros(1, np.int32), np.zeros(1), np.ones(1), one, np.zeros(1, np.int8))
-    ph = Phenotypes(*starts, *nothing, *node, np.ones((1, 1), np.int32), np.zeros(1, np.bool_), 1)
+    ph = empty_phenotypes(1, 1, 0, 1, 1)
+    ph.node_start[1] = ph.output[0, 0] = 1
     still = Task("still", "", 1, ("x",), ("y",), (Component(FREE, 0),), ())
-    shard = Shard(ph, plasticity(PlasticityConfig()), IDENTITY, np.zeros(1, np.int32), 0, 1, 0, False)
-    window, records = new_window(1, 1, still, shard, 0, 1), new_records(shard)
-    slots, nowhere = new_slots(ph, 1), np.zeros((0, 1))
-    context = make_context(ph, slots, window, action_map(still.components), shard.plastic, IDENTITY, nowhere, records)
-    live(context, BEGIN, 0, np.zeros(1), 0.0)
+    shard = Shard(ph, life_of(still, PlasticityConfig()), np.zeros(1, np.int32), 0, 1, 0, False)
+    SingleSlot(still, shard, new_records(shard)).warm_up()
 
 
 if __name__ == "__main__":

@@ -31,9 +31,10 @@ from typing import Any
 import numpy as np
 
 from neol.errors import NeolError
-from neol.files import replacing
+from neol.files import finite, replacing
 from neol.studies.plan import CONTROL, HOW, Cell, StudyPlan, parse_config
 from neol.training import run_folder
+from neol.training.summary import BaselineSummary, NeolSummary, read_summary
 
 DATABASE, RUNS = "study.sqlite", "runs"
 SCHEMA = 2
@@ -192,7 +193,7 @@ def record_result(db: sqlite3.Connection, run: int, folder: Path) -> None:
     """Take a finished run in from its folder; a second time changes nothing."""
     if db.execute("SELECT status FROM runs WHERE run = ?", (run,)).fetchone()[0] == DONE:
         return
-    summary = run_folder.read_json(folder / run_folder.SUMMARY)
+    summary = read_summary(folder)
     history = run_folder.read_table(folder / run_folder.HISTORY)
     n = len(history["generation"])
     best = [v for v in _finite(history["best_return"]) if v is not None]
@@ -207,39 +208,38 @@ def record_result(db: sqlite3.Connection, run: int, folder: Path) -> None:
     if (folder / run_folder.CHAMPION).exists():
         text = (folder / run_folder.CHAMPION).read_text(encoding="utf-8")
         db.execute("INSERT OR REPLACE INTO champions VALUES (?, ?)", (run, text))
-    db.executemany("INSERT OR REPLACE INTO versions VALUES (?, ?, ?)", [(run, *v) for v in summary["versions"].items()])
+    db.executemany("INSERT OR REPLACE INTO versions VALUES (?, ?, ?)", [(run, *v) for v in summary.versions.items()])
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    took = (summary["wall_seconds"], summary["steps_per_second"], summary.get("cpu_seconds"))
+    took = (summary.wall_seconds, summary.steps_per_second, summary.cpu_seconds)
     clock = (run, when, platform.node(), os.cpu_count(), *took)
     db.execute("INSERT OR REPLACE INTO clock VALUES (?, ?, ?, ?, ?, ?, ?)", clock)
     db.execute(
         "UPDATE runs SET status = ?, ended = ?, generations = ?, env_steps = ?, best_fitness = ?, best_return = ?, "
         "held_out = ?, champion_nodes = ?, champion_connections = ?, parameters = ? WHERE run = ?",
         (
-            DONE, summary["status"], summary["generations"], summary["env_steps"], summary["best_fitness"],
-            best[-1] if best else None, summary["champion_return_mean"], summary["champion_nodes"],
-            summary["champion_connections"], _parameters(summary), run,
+            DONE, summary.status, summary.generations, summary.env_steps, summary.best_fitness,
+            best[-1] if best else None, summary.champion_return_mean, summary.champion_nodes,
+            summary.champion_connections, summary.parameters, run,
         ),
     )  # fmt: skip
 
 
 def _finite(column: np.ndarray) -> list[float | None]:
     """Numbers as SQLite stores them; an interval of a baseline in which no episode ended has no return."""
-    return [v if np.isfinite(v) else None for v in column.tolist()]
+    return finite(column.tolist())
 
 
-def _parameters(summary: dict[str, Any]) -> int:
-    """The numbers that a champion acts with: a network's weights and biases."""
-    return int(summary.get("parameters", summary["champion_connections"] + summary["champion_nodes"]))
-
-
-def _evaluations(run: int, s: dict[str, Any]) -> list[tuple[Any, ...]]:
-    n, without = s["champion_episodes"], s["champion_without_plasticity_return_mean"]
-    other, name = ("final", "final policy") if "final_return_mean" in s else ("best_by_fitness", "best by fitness")
+def _evaluations(run: int, s: NeolSummary | BaselineSummary) -> list[tuple[Any, ...]]:
+    n, without = s.champion_episodes, s.champion_without_plasticity_return_mean
+    other: tuple[Any, ...] = (
+        ("final policy", n, s.final_return_mean, *s.final_return_ci95)
+        if isinstance(s, BaselineSummary)
+        else ("best by fitness", n, s.best_by_fitness_return_mean, *s.best_by_fitness_return_ci95)
+    )
     return [
-        (run, "champion", n, s["champion_return_mean"], *s["champion_return_ci95"]),
+        (run, "champion", n, s.champion_return_mean, *s.champion_return_ci95),
         (run, "champion without plasticity", n, without, None, None),
-        (run, name, n, s[f"{other}_return_mean"], *s[f"{other}_return_ci95"]),
+        (run, *other),
     ]
 
 

@@ -27,6 +27,7 @@ from neol.baselines import settings as baseline_settings
 from neol.baselines.settings import ALGORITHMS, BaselineConfig
 from neol.config.schema import Config, PlasticityConfig, check_value, fields
 from neol.errors import NeolError, nearest
+from neol.files import slug
 from neol.training.configure import PRESETS, configure, read_text
 
 BUNDLED = Path(__file__).parent / "bundled"  # the studies that are installed with the package
@@ -298,7 +299,7 @@ def _cell(plan: StudyPlan, task: str, arm: ArmPlan, point: dict[str, Any], seed:
 
 def _configure(task: str, arm: ArmPlan, settings: dict[str, Any], seed: int, scale: float) -> AnyConfig:
     if arm.algorithm == NEOL:
-        return canonical(scaled(configure(task, arm.preset, **settings, seed=seed), scale))
+        return canonical(scaled(configure(task, arm.preset, **settings, seed=seed).config, scale))
     steps = settings.get("max_env_steps", 0)
     if not steps:
         raise NeolError("a baseline needs max_env_steps, its budget.")
@@ -339,8 +340,7 @@ def key_of(config: AnyConfig) -> str:
     usual = Config().flat() if isinstance(config, Config) else {}
     flat = config.flat()
     settings = {k: v for k, v in flat.items() if k not in HOW and (k not in usual or v != usual[k])}
-    task = re.sub(r"[^A-Za-z0-9_.-]", "-", flat["task"])
-    return f"{task}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:12]}-s{flat['seed']}"
+    return f"{slug(flat['task'])}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:12]}-s{flat['seed']}"
 
 
 def parse_config(text: str, source: str) -> AnyConfig:

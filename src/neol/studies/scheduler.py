@@ -6,9 +6,8 @@ on where it was, and several may work on it at once: a run is locked by the proc
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,9 +27,10 @@ from neol.studies.database import (
     record_result,
 )  # fmt: skip
 from neol.studies.local_workers import DEATHS, Job, LocalStudyWorkers, StudyBackend
-from neol.studies.plan import AnyConfig, Cell, StudyPlan, cells, parse_config
+from neol.studies.plan import AnyConfig, Cell, StudyPlan, cells
 from neol.system import cores, is_busy
 from neol.training import run_folder
+from neol.training.history import fraction_done
 from neol.training.progress import Progress
 
 BASELINE_SECONDS = {"ppo": 2.5e-4, "sac": 2e-2}  # of a step and its share of learning on one core, roughly
@@ -78,8 +78,8 @@ def run_study(
         plan_cells(db, plan, chosen, scale)
         if retry:
             forget_failures(db)
-    keys = list(dict.fromkeys(c.key for c in chosen))
-    wanted = waiting(database, out, keys)
+    configs = {c.key: c.config for c in chosen}
+    keys, wanted = list(configs), waiting(database, out, configs)
     if wanted:
         backend = _open_backend(executor, ray_address, jobs, len(wanted))
         try:
@@ -107,13 +107,11 @@ def _open_backend(executor: str, address: str, jobs: int, wanted: int) -> StudyB
     return LocalStudyWorkers(min(jobs or cores(), wanted))
 
 
-def waiting(database: Database, out: Path, keys: Sequence[str]) -> list[Job]:
-    """The runs that are still to do, the longest first."""
+def waiting(database: Database, out: Path, configs: Mapping[str, AnyConfig]) -> list[Job]:
+    """The runs of these configurations, by key, that are still to do; the longest first."""
     with database.reading() as db:
-        rows = {r["key"]: r for r in db.execute("SELECT run, key, config FROM runs WHERE status = ?", (WAITING,))}
-    found = [rows[k] for k in dict.fromkeys(keys) if k in rows]
-    jobs = [(r["run"], r["key"], parse_config(r["config"], "study.sqlite")) for r in found]
-    ready = [Job(run, key, out / RUNS / key, config, cost(config)) for run, key, config in jobs]
+        runs = dict(db.execute("SELECT key, run FROM runs WHERE status = ?", (WAITING,)).fetchall())
+    ready = [Job(runs[k], k, out / RUNS / k, config, cost(config)) for k, config in configs.items() if k in runs]
     return sorted(ready, key=lambda j: -j.cost)
 
 
@@ -137,17 +135,15 @@ def cost(config: AnyConfig) -> float:
     return (steps + choice * length) * (task.step_seconds if task else 5e-5)
 
 
-def fraction_done(job: Job) -> float:
+def part_done(job: Job) -> float:
     """How much of a run is behind it, from its folder."""
     try:
         history = run_folder.read_table(job.folder / run_folder.HISTORY)
     except NeolError:
         return 0.0
-    settings = job.config.flat()
     if not len(history["generation"]):
         return 0.0
-    by_steps = history["env_steps"][-1] / settings["max_env_steps"] if settings["max_env_steps"] else 0.0
-    return min(1.0, max((history["generation"][-1] + 1) / settings.get("generations", math.inf), by_steps))
+    return fraction_done(int(history["generation"][-1]) + 1, int(history["env_steps"][-1]), job.config.flat())
 
 
 def _schedule(
@@ -158,7 +154,7 @@ def _schedule(
     elsewhere: dict[int, tuple[Job, float]] = {}  # runs that another process works on, and when to look again
     deaths: dict[int, int] = {}
     total, left = len(keys), sum(j.cost for j in queue)
-    behind = {j.run: fraction_done(j) for j in queue}
+    behind = {j.run: part_done(j) for j in queue}
     show.say(f"{len(queue)} of {total} runs to do, {backend.size} at a time.")
     show.start(0.0)
     begun = sum(j.cost * behind[j.run] for j in queue)
@@ -183,7 +179,7 @@ def _schedule(
                 show.say(f"{job.key} failed: {reason}")
         if elsewhere:
             finished += _look_again(database, queue, elsewhere)
-        ahead = finished + sum(j.cost * fraction_done(j) for j in running.values()) if not show.quiet else 0.0
+        ahead = finished + sum(j.cost * part_done(j) for j in running.values()) if not show.quiet else 0.0
         ready = total - len(queue) - len(running) - len(elsewhere)
         done = (ahead - begun) / (left - begun) if left > begun else 1.0
         names = ", ".join(j.config.flat()["task"] for j in running.values())

@@ -7,13 +7,13 @@ ever work on the same run. It dies with the process that started it; the run goe
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from neol.config.schema import Config
 from neol.errors import NeolError
@@ -50,13 +50,12 @@ def _train(folder: Path, config: AnyConfig) -> None:
         from neol.training.loop import train
 
         workers = 0 if config.rollout.engine == "envpool" else 1
-        settings: dict[str, Any] = {**config.flat(), "threads": 1, "workers": workers, "executor": "local"}
-        train(out=folder, resume=True, **settings)
+        config = config.replace(threads=1, workers=workers, executor="local")
+        train(config=config, out=folder, resume=True, progress=False)
         return
-    from neol.baselines import loop as baselines
+    from neol.baselines.loop import train_config
 
-    own = {k: v for k, v in vars(config).items() if k not in ("algorithm", "task", "threads")}
-    baselines.train(config.algorithm, config.task, out=folder, resume=True, threads=1, **own)
+    train_config(dataclasses.replace(config, threads=1), folder, resume=True, progress=False)
 
 
 def main() -> None:

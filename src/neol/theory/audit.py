@@ -17,9 +17,8 @@ import numpy as np
 
 from neol import seeding
 from neol.jit import kernel
-from neol.network.phenotype import Phenotypes
-from neol.network.plasticity import Plasticity
-from neol.rollout.shards import CHUNK, Episodes
+from neol.network.phenotype import EDGE_FIELDS, GENOME_FIELDS, NODE_FIELDS, Phenotypes
+from neol.rollout.shards import CHUNK
 from neol.theory.on_tasks import Record, Say, Stage, TaskSetting, curves, inner_curves, observed, open_stage, play_task
 from neol.theory.regret import KINDS, slope, tolerance
 from neol.training.run_folder import versions
@@ -51,10 +50,9 @@ def replicate(ph: Phenotypes, copies: int) -> Phenotypes:
     return ph._replace(
         node_start=np.append((ph.node_start[:-1] + place * nodes).ravel(), copies * nodes),
         edge_start=np.append((ph.edge_start[:-1] + place * edges).ravel(), copies * edges),
-        output=np.tile(ph.output, (copies, 1)),
-        **{f: np.tile(getattr(ph, f), copies) for f in  # type: ignore[arg-type]
-           ("source", "weight", "gene", "node_id", "bias", "response", "activation", "aggregation", "remembers")},
-    )  # fmt: skip
+        **{f: np.tile(getattr(ph, f), copies) for f in (*EDGE_FIELDS, *NODE_FIELDS)},
+        **{f: np.tile(getattr(ph, f), (copies, *[1] * (getattr(ph, f).ndim - 1))) for f in GENOME_FIELDS},
+    )
 
 
 def deploy(stage: Stage, t: int, weights: np.ndarray, eta: float) -> np.ndarray:
@@ -65,9 +63,7 @@ def deploy(stage: Stage, t: int, weights: np.ndarray, eta: float) -> np.ndarray:
     for first in range(0, len(weights), most):
         part = weights[first : first + most]
         ph = replicate(stage.phenotypes, len(part))._replace(weight=part.ravel())
-        plastic: Plasticity = stage.plastic._replace(rate=eta)
-        result = stage.engine.run(ph, plastic, Episodes(stage.setting.seed, seeding.ROUND, t, 1, common=True))
-        out.append(stage.losses(result.returns[:, 0], t).reshape(len(part), m))
+        out.append(stage.losses(stage.play(t, ph, eta).returns[:, 0], t).reshape(len(part), m))
     return np.concatenate(out)
 
 

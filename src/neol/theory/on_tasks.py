@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,12 +31,14 @@ from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.neat.genome import Genomes
 from neol.network.phenotype import Phenotypes, compile_phenotypes
-from neol.network.plasticity import RULE_ID, Plasticity, plasticity
+from neol.network.plasticity import NONE, RULE_ID
 from neol.outer.hedge_pool import normalised_losses, random_pool
 from neol.outer.selectors import count, hedge, hedge_bound
 from neol.rollout.envpool_player import EnvPoolEngine
+from neol.rollout.gymnasium_episode import one_life
 from neol.rollout.gymnasium_player import LocalGymnasium
-from neol.rollout.shards import CHUNK, Episodes, LocalEngine
+from neol.rollout.life import Life, life_of
+from neol.rollout.shards import CHUNK, Episodes, LocalEngine, RolloutResult, headline
 from neol.theory.pools import run_pool
 from neol.theory.regret import curve_points
 from neol.training.configure import configure
@@ -102,18 +105,21 @@ class Stage(NamedTuple):
     genomes: Genomes
     phenotypes: Phenotypes
     owner: np.ndarray  # i8 (E,) topology of each edge
-    plastic: Plasticity  # without clipping within an episode
+    life: Life  # without clipping within an episode
     engine: LocalEngine
     max_steps: int
 
+    def play(self, t: int, phenotypes: Phenotypes, eta: float) -> RolloutResult:
+        """Round t's instance, one episode each."""
+        life = self.life._replace(plastic=self.life.plastic._replace(rate=eta))
+        result = self.engine.run(phenotypes, life, Episodes(self.setting.seed, seeding.ROUND, t, 1, common=True))
+        for f in result.failures:
+            raise NeolError(f"an episode of '{self.task.name}' failed {f.attempts} times: {headline(f.text)}")
+        return result
+
     def rollout(self, t: int, weight: np.ndarray, eta: float) -> tuple[np.ndarray, np.ndarray]:
         """Round t from the weights f8 (E,): the returns f8 (M,), and the weights f8 (E,) at the end."""
-        s = self.setting
-        result = self.engine.run(
-            self.phenotypes._replace(weight=weight),
-            self.plastic._replace(rate=eta),
-            Episodes(s.seed, seeding.ROUND, t, 1, common=True),
-        )
+        result = self.play(t, self.phenotypes._replace(weight=weight), eta)
         return result.returns[:, 0], result.weight
 
     def losses(self, returns: np.ndarray, t: int) -> np.ndarray:
@@ -144,7 +150,7 @@ class Record(NamedTuple):
 def open_stage(s: TaskSetting) -> Stage:
     """Make the pool and the engine."""
     task = find(s.task)
-    config = configure(s.task, rule=s.rule, seed=s.seed, max_steps=s.max_steps)
+    config = configure(s.task, rule=s.rule, seed=s.seed, max_steps=s.max_steps).config
     if s.run is not None:
         trained = read_config(s.run).run.task
         if trained != task.name:
@@ -154,12 +160,13 @@ def open_stage(s: TaskSetting) -> Stage:
         genomes = random_pool(config.neat, task.n_inputs, task.n_outputs, s.pool, s.seed)
     phenotypes = compile_phenotypes(genomes, task.n_inputs, task.n_outputs)
     edges = np.diff(phenotypes.edge_start[phenotypes.node_start])
-    plastic = plasticity(config.plasticity)._replace(rule=RULE_ID[s.rule], weight_limit=math.inf)
+    life = life_of(task, config.plasticity)
+    life = life._replace(plastic=life.plastic._replace(rule=RULE_ID[s.rule], weight_limit=math.inf))
     steps = config.rollout.max_steps
     engine: LocalEngine = LocalGymnasium(task, steps)
     if choose_engine(task, "auto")[0] == "envpool":
         engine = EnvPoolEngine(task, steps, s.threads)
-    return Stage(s, task, genomes, phenotypes, np.repeat(np.arange(s.pool), edges), plastic, engine, steps)
+    return Stage(s, task, genomes, phenotypes, np.repeat(np.arange(s.pool), edges), life, engine, steps)
 
 
 def play_task(stage: Stage, say: Say | None = None) -> Record:
@@ -230,25 +237,16 @@ def outer_curves(stage: Stage, r: Record, at: np.ndarray) -> tuple[np.ndarray, n
 
 
 def reward_range(stage: Stage, episodes: int = 2) -> tuple[float, float]:
-    """Least and largest reward of a step, in a few Gymnasium episodes of every topology with its first weights."""
-    from neol.deploy import network_json
-    from neol.deploy.plastic_network import PlasticNetwork
-    from neol.deploy.task_interface import to_document
-
+    """Least and largest reward of a step, in a few Gymnasium episodes of every topology, which keeps its weights."""
+    life = stage.life._replace(plastic=stage.life.plastic._replace(rule=NONE))
     low, high = math.inf, -math.inf
-    env = make(stage.task)
-    for p in range(stage.setting.pool):
-        document = network_json.to_document(stage.phenotypes, stage.genomes, p, bool(stage.phenotypes.remembers[p]))
-        net = PlasticNetwork.from_json({**document, "interface": to_document(stage.task)}, rule="none")
-        for episode in range(episodes):
-            observation, _ = env.reset(seed=episode)
-            net.reset()
-            for _ in range(stage.max_steps):
-                observation, reward, terminated, truncated, _ = env.step(net.act(observation))
-                low, high = min(low, float(reward)), max(high, float(reward))
-                if terminated or truncated:
-                    break
-    env.close()
+    with closing(make(stage.task)) as env:
+        for p in range(stage.setting.pool):
+            alone = stage.phenotypes.part(p, p + 1)
+            for seed in range(episodes):
+                for moment in one_life(stage.task, alone, life, seed, stage.max_steps, env=env):
+                    if moment.step:
+                        low, high = min(low, moment.reward), max(high, moment.reward)
     return low, high
 
 

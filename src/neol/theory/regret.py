@@ -141,7 +141,7 @@ def slope(rounds: Sequence[int], regrets: np.ndarray) -> dict[str, Any]:
     Over seeds (Student) where there are several, else from the residuals of the one line. None where regret is not
     positive, or where there are fewer than three horizons.
     """
-    from neol.deploy.evaluation import mean_interval
+    from neol.stats import mean_interval
 
     regrets = np.atleast_2d(regrets)
     if len(rounds) < 3 or not (regrets > 0.0).all():

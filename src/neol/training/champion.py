@@ -7,7 +7,6 @@ them once more, and only then is the chosen one's return measured, on episodes t
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,15 +15,18 @@ import numpy as np
 from neol import seeding
 from neol.config.schema import Config
 from neol.deploy import network_json, task_interface
-from neol.deploy.evaluation import mean_interval
 from neol.envs.tasks import Task
 from neol.errors import NeolError
+from neol.files import finite
 from neol.neat.genome import Genomes, take
-from neol.network.normalization import IDENTITY, Normalization
+from neol.network.normalization import Normalization
 from neol.network.phenotype import Phenotypes
-from neol.network.plasticity import NONE, Plasticity
+from neol.network.plasticity import NONE
 from neol.rollout.dispatcher import Engine
-from neol.rollout.shards import Episodes, RolloutResult, headline
+from neol.rollout.faults import Verdict, run_redrawn
+from neol.rollout.life import Life
+from neol.rollout.shards import EPOCH, Episodes, RolloutResult, headline
+from neol.training.summary import Measured
 
 # The rounds: how many times `champion_trials` each candidate plays, and how many go on. Those that tie with the last of
 # them go on too, MOST in all; the third round is for those that still tie (cartpole: perfect but once in a hundred).
@@ -33,10 +35,8 @@ MOST = 8
 
 
 class Champion(NamedTuple):
-    json: str
-    summary: dict[str, Any]
-    seconds: float
-    cpu_seconds: float
+    json: str  # champion.json
+    facts: dict[str, Any]  # its part of the summary
 
 
 def choose_champion(
@@ -45,19 +45,17 @@ def choose_champion(
     config: Config,
     candidates: Genomes,  # the final generation's best by fitness first
     compile: Callable[[Genomes], Phenotypes],
-    plastic: Plasticity,
-    normal: Normalization = IDENTITY,
+    life: Life,
 ) -> Champion:
     """Rounds of selection on fresh episodes, then the held-out return."""
-    started, cpu = time.monotonic(), time.process_time()
     steps = 0
 
-    def play(chosen: Genomes, purpose: int, part: int, episodes: int, plastic: Plasticity = plastic) -> np.ndarray:
+    def play(chosen: Genomes, purpose: int, part: int, episodes: int, life: Life = life) -> np.ndarray:
         nonlocal steps
         which = Episodes(config.run.seed, purpose, part, episodes, common=True)
-        result = engine.run(compile(chosen), plastic, which, normal)
+        result, verdict = run_redrawn(engine, compile(chosen), life, which)
         steps += result.env_steps
-        return _known(result)  # f8 (candidates, episodes)
+        return _known(result, verdict)  # f8 (candidates, episodes)
 
     def fresh(left: np.ndarray, part: int, episodes: int) -> np.ndarray:
         return play(take(candidates, left), seeding.SELECTION, part, episodes)
@@ -69,31 +67,41 @@ def choose_champion(
     selection_steps, episodes = steps, config.run.champion_episodes
     measured = play(take(candidates, list({chosen: None, 0: None})), seeding.HELD_OUT, 0, episodes)
     held_out = measured[[0, -1]]  # the chosen one, and the best by fitness, which may be the same
-    if plastic.rule == NONE:
+    if life.plastic.rule == NONE:
         static = held_out[:1]
     else:
-        static = play(take(candidates, [chosen]), seeding.HELD_OUT, 0, episodes, plastic._replace(rule=NONE))
+        unlearning = life._replace(plastic=life.plastic._replace(rule=NONE))
+        static = play(take(candidates, [chosen]), seeding.HELD_OUT, 0, episodes, unlearning)
     champion = take(candidates, [chosen])
     phenotype = compile(champion)
-    document = network_json.to_document(phenotype, champion, 0, recurrent=not config.neat.feed_forward)
-    document["plasticity"] = _jsonable(dataclasses.asdict(config.plasticity))
-    document["interface"] = task_interface.to_document(task, normal)
-    document["metadata"] |= {"task": task.name, "max_steps": config.rollout.max_steps}
-    summary = {
-        "champion_return_mean": float(held_out[0].mean()),
-        "champion_return_ci95": list(mean_interval(held_out[0])),
-        "champion_return_std": float(held_out[0].std(ddof=1)),
-        "champion_episodes": episodes,
+    of_champion, of_fittest = Measured.of(held_out[0]), Measured.of(held_out[1])
+    facts = {
+        "champion_return_mean": of_champion.mean,
+        "champion_return_ci95": of_champion.ci95,
+        "champion_return_std": of_champion.std,
+        "champion_episodes": held_out.shape[1],
         "champion_without_plasticity_return_mean": float(static[0].mean()),
         "champion_selection_return_mean": selection_mean,
         "champion_is_best_by_fitness": chosen == 0,
         "champion_nodes": len(phenotype.node_id),
         "champion_connections": len(phenotype.weight),
-        "best_by_fitness_return_mean": float(held_out[1].mean()),
-        "best_by_fitness_return_ci95": list(mean_interval(held_out[1])),
+        "parameters": len(phenotype.weight) + len(phenotype.node_id),
+        "best_by_fitness_return_mean": of_fittest.mean,
+        "best_by_fitness_return_ci95": of_fittest.ci95,
         "selection_env_steps": selection_steps,
     }
-    return Champion(network_json.dump(document), summary, time.monotonic() - started, time.process_time() - cpu)
+    return Champion(document(phenotype, champion, task, config, life.normal), facts)
+
+
+def document(
+    phenotype: Phenotypes, genome: Genomes, task: Task, config: Config, normal: Normalization, **metadata: str
+) -> str:
+    """champion.json: one genome with all that it needs to be deployed."""
+    out = network_json.to_document(phenotype, genome, 0, recurrent=not config.neat.feed_forward)
+    out["plasticity"] = finite(dataclasses.asdict(config.plasticity))
+    out["interface"] = task_interface.to_document(task, normal)
+    out["metadata"] |= {"task": task.name, "max_steps": config.rollout.max_steps, **metadata}
+    return network_json.dump(out)
 
 
 def select(
@@ -110,7 +118,7 @@ def select(
     for number, (times, places) in enumerate(ROUNDS):
         if number == len(ROUNDS) - 1 and same(left):
             break
-        scores = np.concatenate([scores, play(left, number * EPOCH_APART, times * trials)], axis=1)
+        scores = np.concatenate([scores, play(left, number * EPOCH, times * trials)], axis=1)
         means = np.nan_to_num(scores.mean(axis=1), nan=-np.inf)
         order = np.argsort(-means, kind="stable")
         leaders = order[means[order] >= means[order[:places][-1]]][:MOST]
@@ -118,18 +126,10 @@ def select(
     return int(left[0]), float(scores[0].mean())
 
 
-def _known(result: RolloutResult) -> np.ndarray:
-    """The returns f8 (P, N), where an episode that went on failing counts as the worst that anybody had."""
-    played = np.ones(result.returns.shape, bool)
-    played.flat[[f.episode for f in result.failures]] = False
+def _known(result: RolloutResult, verdict: Verdict) -> np.ndarray:
+    """The returns f8 (P, n) of the n episodes that count; a candidate's own failure counts as the worst of any."""
+    played = ~result.failed_episodes
     if not played.any():
         first = headline(result.failures[0].text)
         raise NeolError(f"every fresh episode of every candidate for champion failed; the first: {first}")
-    return np.where(played, result.returns, result.returns[played].min())
-
-
-EPOCH_APART = 16  # a generation number whose episodes share no environment with generation 0's
-
-
-def _jsonable(settings: dict[str, Any]) -> dict[str, Any]:
-    return {k: None if v == float("inf") else v for k, v in settings.items()}
+    return verdict.kept(np.where(played, result.returns, result.returns[played].min()))

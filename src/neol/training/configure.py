@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
+import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neol.config.schema import Config, check_value, parse_toml
 from neol.envs.registry import Maker, choose_engine, find
+from neol.envs.tasks import Task
 from neol.errors import NeolError, nearest
+from neol.files import slug
+from neol.training.run_folder import MAY_CHANGE, is_free
 
-# METHOD.md's "authors' NEAT settings, as facts". Weight mutation differs between NEAT and the plastic arms.
+if TYPE_CHECKING:  # it loads the kernels, and `neol --help` needs this module
+    from neol.outer.base import LoopMaker
+
+# The authors' NEAT settings (docs/method.md, Presets). Weight mutation differs between NEAT and the plastic arms.
 _AUTHORS_NEAT: dict[str, Any] = {
     "episodes": 1, "common_random_numbers": False, "fitness_offset": 0.0, "generations": 500,
     "activation_default": "clamped", "activation_options": ("clamped",), "activation_mutate_rate": 0.0,
@@ -47,33 +56,84 @@ def preset_settings(preset: str, rule: str) -> dict[str, Any]:
     return {**PRESETS[preset], **(_NEAT_WEIGHTS if rule == "none" else _PLASTIC_WEIGHTS)}
 
 
+class Resolved(NamedTuple):
+    """All that a run is made from, decided once."""
+
+    config: Config  # complete and checked
+    task: Task
+    engine: str  # envpool or gymnasium; the config has it too
+    why: str  # this engine
+    loop: LoopMaker | None = None  # an outer loop that was passed from Python; else the config names it
+
+
 def configure(
     task: str | Maker | None = None,
     preset: str = "default",
-    config_file: str | Path | None = None,
-    neat_config: str | Path | None = None,
+    config_file: str | os.PathLike[str] | None = None,
+    neat_config: str | os.PathLike[str] | None = None,
     **settings: Any,
-) -> Config:
-    """The complete, checked configuration of a run."""
+) -> Resolved:
+    """The complete, checked settings of a run: defaults < task or preset < file < neat-python file < `settings`."""
     file = parse_toml(read_text(config_file), str(config_file)) if config_file else {}
     if task is not None:
         settings["task"] = task
     said = {**file, **settings}
     named = said.get("task", Config().run.task)
-    kwargs = check_value("env_kwargs", said.get("env_kwargs", ()))
-    found = find(named if callable(named) else str(named), kwargs)
+    found = find(named if callable(named) else str(named), check_value("env_kwargs", said.get("env_kwargs", ())))
     if neat_config:
         from neol.config.neat_python import load_neat_config
 
-        said = {**file, **load_neat_config(neat_config, inputs=found.n_inputs, outputs=found.n_outputs), **settings}
+        said = {
+            **file,
+            **load_neat_config(Path(neat_config), inputs=found.n_inputs, outputs=found.n_outputs),
+            **settings,
+        }
     rule = str(said.get("rule", Config().plasticity.rule))
     base = found.settings if preset == "default" else preset_settings(preset, rule)
-    config = Config().replace(**{**base, **said, "task": found.name})
-    engine, _ = choose_engine(found, config.rollout.engine)
-    return config.replace(max_steps=config.rollout.max_steps or found.max_steps, engine=engine)
+    return _settled(Config().replace(**{**base, **said, "task": found.name}), found, None)
 
 
-def read_text(path: str | Path) -> str:
+def resolve(config: Config, task: str | Maker | None = None, loop: LoopMaker | None = None) -> Resolved:
+    """A configuration that is complete: of a study, of a run's folder, or a program's own."""
+    found = find(task if task is not None else config.run.task, config.rollout.env_kwargs)
+    return _settled(config.replace(task=found.name), found, loop)
+
+
+def _settled(config: Config, task: Task, loop: LoopMaker | None) -> Resolved:
+    engine, why = choose_engine(task, config.rollout.engine)
+    if engine == "gymnasium":  # as asked for, or as a run's folder has it: why not EnvPool?
+        why = choose_engine(task, "auto")[1]
+    return Resolved(
+        config.replace(max_steps=config.rollout.max_steps or task.max_steps, engine=engine), task, engine, why, loop
+    )
+
+
+# Settings that a default folder's name does not carry: they stand in it anyway, or a resume may change them.
+_NOT_IN_NAME = ("task", "rule", "seed", "outer", "max_steps", "engine", *MAY_CHANGE)
+_LONGEST_NAME = 100
+
+
+def default_folder(resolved: Resolved, preset: str, resume: bool) -> Path:
+    """runs/TASK-RULE-SEED and what differs from the task's defaults: free, or, to resume, the last that is taken."""
+    config = resolved.config
+    own = resolved.task.settings if preset == "default" else preset_settings(preset, config.plasticity.rule)
+    before, now = Config().replace(**own).flat(), config.flat()
+    parts = [slug(config.run.task), config.plasticity.rule, str(config.run.seed)]
+    parts += [slug(config.run.outer)] * (config.run.outer != "neat") + [preset] * (preset != "default")
+    parts += [slug(f"{k}{now[k]}") for k in now if now[k] != before[k] and k not in _NOT_IN_NAME]
+    name = "-".join(parts)
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    first = Path("runs") / name
+    last = path = first
+    for n in itertools.count(2):
+        if is_free(path):
+            break
+        last, path = path, first.with_name(f"{name}-{n}")
+    return last if resume else path
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
     """A text file's content, or a NeolError."""
     try:
         return Path(path).read_text(encoding="utf-8")

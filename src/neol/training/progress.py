@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from typing import Any, TextIO
 
+from neol.training.history import HistoryRow
+from neol.training.observers import NOTE, Event, Generation, Observer, Started
+from neol.training.run import Run
+
 PLAIN_EVERY = 5.0  # seconds between plain lines
+WIDTH = 77  # of the live line, with its spinner in 80 columns
 
 
 def duration(seconds: float) -> str:
@@ -17,7 +23,7 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """Shows generations as they pass. `total` 0 = unknown."""
+    """A line that says where some work stands, with the time that is left."""
 
     def __init__(self, stream: TextIO | None = None, quiet: bool = False) -> None:
         self.stream = stream or sys.stderr
@@ -26,7 +32,6 @@ class Progress:
         self._started, self._done_before = time.monotonic(), 0.0
         self._last_line = -PLAIN_EVERY
         self._status: Any = None
-        self._said: set[str] = set()
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -36,12 +41,6 @@ class Progress:
             self._status.console.print(text, highlight=False, markup=False)
         else:
             print(text, file=self.stream, flush=True)
-
-    def say_once(self, text: str) -> None:
-        """The same, but never twice the same line."""
-        if text not in self._said:
-            self._said.add(text)
-            self.say(text)
 
     def start(self, fraction_done: float) -> None:
         """Begin to count; a resumed run has some of the work behind it."""
@@ -53,14 +52,6 @@ class Progress:
             self._status = Status("starting ...", console=Console(file=self.stream), spinner="dots")
             self._status.start()
 
-    def generation(self, row: dict[str, float], steps_per_second: float, fraction_done: float, last: bool) -> None:
-        """One generation has passed."""
-        text = (
-            f"generation {row['generation']:.0f}  best {row['best_fitness']:.1f}  mean {row['mean_fitness']:.1f}  "
-            f"species {row['species']:.0f}  {row['env_steps'] / 1e6:.2f}M steps  {steps_per_second:,.0f} steps/s"
-        )
-        self.update(text, fraction_done, last)
-
     def update(self, text: str, fraction_done: float, last: bool = False) -> None:
         """Where the work stands, with the time that is left."""
         if self.quiet:
@@ -69,7 +60,7 @@ class Progress:
         done = fraction_done - self._done_before
         text += f"  ETA {duration(spent * (1.0 - fraction_done) / done) if done > 0 else '?'}"
         if self._status is not None:
-            self._status.update(text)
+            self._status.update(text[:WIDTH])
         elif last or time.monotonic() - self._last_line >= PLAIN_EVERY:
             self._last_line = time.monotonic()
             self.say(text)
@@ -78,3 +69,61 @@ class Progress:
         if self._status is not None:
             self._status.stop()
             self._status = None
+
+
+def short(number: float) -> str:
+    """A count in four or five characters: 950, 12.3k, 1.23M."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= limit:
+            return f"{number / limit:.3g}{unit}"
+    return f"{number:.3g}"
+
+
+def wanted_here() -> bool:
+    """Whether somebody is likely to look: a terminal, or a notebook."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+class TrainingProgress(Observer):
+    """A run on the screen: one live line on a terminal, plain lines elsewhere."""
+
+    def __init__(self, line: Progress | None = None) -> None:
+        self.line = line or Progress()
+        self.faults: Counter[str] = Counter()
+        self._note = "starting"
+
+    def started(self, start: Started) -> None:
+        if start.before:
+            self.line.say(f"Going on after generation {start.before[-1].generation} of '{start.folder}'.")
+        self.line.say(start.what)
+        self.line.start(start.fraction_done)
+
+    def tick(self, note: str, fraction_done: float) -> None:
+        self.line.update(f"{self._note}  {note}", fraction_done)
+
+    def generation(self, done: Generation) -> None:
+        row, number = done.row, lambda v: f"{v:.1f}" if abs(v) < 1000.0 else f"{v:.0f}"
+        self._note = (
+            f"gen {row['generation']:.0f}  best {number(row['best_fitness'])}  mean {number(row['mean_fitness'])}"
+        )
+        first = next((name for name in row if name not in HistoryRow._fields), "")  # the loop's own: species, say
+        loops = f"  {first.replace('_', ' ')} {row[first]:.4g}" if first else ""
+        rate = f"  {short(row['env_steps'])} steps  {short(done.steps_per_second)}/s"
+        rate += f"  {self.faults.total()} faults" if self.faults else ""
+        room = WIDTH - len("  ETA 9:59:59")
+        text = self._note + loops + rate
+        self.line.update(text if len(text) <= room else self._note + rate, done.fraction_done, done.last)
+
+    def event(self, event: Event) -> None:
+        if event.kind == NOTE:
+            self.line.say(event.text)
+            return
+        if not self.faults[event.kind]:
+            text = f": {event.text}" if event.text else ""
+            self.line.say(f"{event.kind}{text} (details: events.jsonl; further ones are only counted)")
+        self.faults[event.kind] += event.times
+
+    def finished(self, run: Run | None) -> None:
+        self.line.stop()
+        if self.faults:
+            self.line.say("Faults: " + ", ".join(f"{n} x {kind}" for kind, n in self.faults.items()) + ".")

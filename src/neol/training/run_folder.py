@@ -20,12 +20,18 @@ import numpy as np
 
 from neol.config.schema import Config, fields
 from neol.errors import NeolError
-from neol.files import is_part, write_atomic
+from neol.files import finite, is_part, write_atomic
 
-CHECKPOINT_VERSION = 2
+CHECKPOINT_VERSION = 3
 CONFIG, HISTORY, TIMING = "config.toml", "history.csv", "timing.csv"
 CHECKPOINT, CHAMPION, SUMMARY = "checkpoint.npz", "champion.json", "summary.json"
 EVENTS = "events.jsonl"
+POLICY, FINAL_POLICY = "champion.npz", "final.npz"  # of a baseline
+PICTURES = ("agent.mp4", "network.svg", "curve.svg")
+# In the order in which they are removed: a folder that is half removed is still a run's.
+RUN_FILES = (
+    SUMMARY, CHAMPION, POLICY, FINAL_POLICY, CHECKPOINT, HISTORY, TIMING, EVENTS, *PICTURES, CONFIG,
+)  # fmt: skip
 # What a resume may change: none of it alters the generations that were or the ones to come.
 MAY_CHANGE = (
     "generations", "max_env_steps", "fitness_target", "threads", "window", "tensorboard",
@@ -40,19 +46,14 @@ class Settings(Protocol):
     def flat(self) -> dict[str, Any]: ...
 
 
-def open_folder(path: Path, config: Config, resume: bool, said: Mapping[str, Any]) -> tuple[Config, bool]:
+def open_folder(
+    path: Path, config: Config, resume: bool, said: Mapping[str, Any], overwrite: bool = False
+) -> tuple[Config, bool]:
     """Prepare the folder; return the configuration to run and whether a run is there to go on with.
 
     `said`: the settings that the user named; at a resume the stored ones hold otherwise.
     """
-    try:
-        return _open_folder(path, config, resume, said)
-    except OSError as e:
-        raise NeolError(f"cannot use '{path}' as a run's folder: {e.strerror}.") from None
-
-
-def _open_folder(path: Path, config: Config, resume: bool, said: Mapping[str, Any]) -> tuple[Config, bool]:
-    if claim_folder(path, config.to_toml(), resume):
+    if claim_folder(path, config.to_toml(), resume, overwrite):
         stored = read_config(path)
         now = stored.replace(**{k: v for k, v in said.items() if k in fields()})
         old, new = stored.flat(), now.flat()
@@ -66,17 +67,45 @@ def _open_folder(path: Path, config: Config, resume: bool, said: Mapping[str, An
     return config, False
 
 
-def claim_folder(path: Path, config: str, resume: bool) -> bool:
+def claim_folder(path: Path, config: str, resume: bool, overwrite: bool = False) -> bool:
     """Whether the folder holds a run to go on with; else it is made, with this config.toml."""
-    if (path / CONFIG).exists():
-        if not resume:
-            raise NeolError(f"'{path}' holds another run; give --resume to go on with it, or another --out.")
-        return True
-    if path.is_dir() and any(not is_part(f) for f in path.iterdir()):
-        raise NeolError(f"'{path}' is not empty and holds no run; give another --out.")
-    path.mkdir(parents=True, exist_ok=True)
+    if resume and overwrite:
+        raise NeolError("--resume is not allowed with --overwrite; a run is gone on with, or begun anew.")
+    try:
+        if (path / CONFIG).exists() and resume:
+            return True
+        if (path / CONFIG).exists() and (overwrite or not _has_begun(path)):
+            _remove_run(path)
+        elif (path / CONFIG).exists():
+            raise NeolError(
+                f"'{path}' holds another run; give --resume to go on with it, --overwrite to begin anew, or another "
+                "--out."
+            )
+        elif path.is_dir() and not is_free(path):
+            raise NeolError(f"'{path}' is not empty and holds no run; give another --out.")
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise NeolError(f"cannot use '{path}' as a run's folder: {e.strerror}.") from None
     write_atomic(path / CONFIG, config)
     return False
+
+
+def is_free(path: Path) -> bool:
+    """Whether nothing is there, or an empty folder."""
+    return not path.exists() or (path.is_dir() and all(is_part(f) for f in path.iterdir()))
+
+
+def _has_begun(path: Path) -> bool:
+    """Whether a run's folder has more than its settings: one that failed before its first checkpoint blocks nothing."""
+    return any((path / name).exists() for name in (CHECKPOINT, SUMMARY, CHAMPION, POLICY))
+
+
+def _remove_run(path: Path) -> None:
+    """Remove what a run writes; whatever else lies in the folder stays."""
+    for name in RUN_FILES:
+        (path / name).unlink(missing_ok=True)
+    for old in (path / "tensorboard").glob("events.out.tfevents.*"):
+        old.unlink()
 
 
 def read_config(path: Path) -> Config:
@@ -122,7 +151,8 @@ _VERSION, _DIGEST = "neol_checkpoint", "neol_digest"
 
 def _digest(arrays: Mapping[str, np.ndarray], config: Settings) -> np.ndarray:
     """A fingerprint u1 (32,) of the arrays and of the settings that they depend on."""
-    settings = {k: v for k, v in config.flat().items() if k not in MAY_CHANGE}
+    usual = Config().flat()  # what is as usual does not count, so that a new setting leaves old checkpoints valid
+    settings = {k: v for k, v in sorted(config.flat().items()) if k not in MAY_CHANGE and usual.get(k) != v}
     digest = hashlib.sha256(repr(settings).encode())
     for name, array in sorted(arrays.items()):
         array = np.asarray(array)
@@ -144,12 +174,6 @@ def _number(value: float) -> str:
     return str(int(value)) if isinstance(value, int | np.integer) else repr(float(value))
 
 
-def append_event(path: Path, event: Mapping[str, Any]) -> None:
-    """A line in events.jsonl."""
-    with open(path / EVENTS, "a", encoding="utf-8") as f:
-        f.write(json.dumps(event) + "\n")
-
-
 def read_table(path: Path) -> dict[str, np.ndarray]:
     """A CSV file of numbers as columns."""
     try:
@@ -169,16 +193,7 @@ def _column(texts: Sequence[str]) -> np.ndarray:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    write_atomic(path, json.dumps(_finite(value), indent=1, allow_nan=False) + "\n")
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: what is not a finite number becomes null."""
-    if isinstance(value, Mapping):
-        return {k: _finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    write_atomic(path, json.dumps(finite(value), indent=1, allow_nan=False) + "\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from neol.errors import NeolError
+from neol.training.observers import Generation, Observer, Started
+from neol.training.run import Run
 
 
-class EventWriter:
+class TensorBoard(Observer):
     """Writes the history's columns as scalars over env steps."""
 
     def __init__(self, folder: Path) -> None:
@@ -24,11 +26,17 @@ class EventWriter:
             old.unlink()  # the history has it all: a resume writes it again, so that nothing is lost or twice
         self._writer = EventFileWriter(str(folder / "tensorboard"))
 
-    def write(self, row: Mapping[str, float]) -> None:
+    def started(self, start: Started) -> None:
+        for row in start.before:
+            self._write(row.columns())
+
+    def generation(self, done: Generation) -> None:
+        self._write(done.row)
+
+    def finished(self, run: Run | None) -> None:
+        self._writer.close()
+
+    def _write(self, row: Mapping[str, float]) -> None:
         values = [self._summary.Value(tag=f"neol/{k}", simple_value=float(v)) for k, v in row.items()]
         self._writer.add_event(self._event(step=int(row["env_steps"]), summary=self._summary(value=values)))
-
         self._writer.flush()
-
-    def close(self) -> None:
-        self._writer.close()

@@ -1,0 +1,140 @@
+"""`neol evaluate`, `replay`, `draw` and `export`: options, and what they do with a run's champion or a network file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import neol
+from neol.config.schema import field_choices
+from neol.errors import NeolError
+
+
+def evaluate_options(p: argparse.ArgumentParser) -> None:
+    _run_argument(p)
+    p.add_argument("--task", help="another task to play (default: the run's own)")
+    p.add_argument("--episodes", type=int, default=100, metavar="N", help="number of episodes (100)")
+    p.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episodes (0)")
+    p.add_argument("--max-steps", type=int, default=0, metavar="N", help="longest episode; 0 = as in training")
+    p.add_argument("--plasticity", choices=("on", "off", "both"), default="both", help="let it learn or not (both)")
+    p.add_argument("--threads", type=int, default=0, metavar="N", help="simulator threads; 0 = one per core")
+    p.add_argument("--engine", choices=field_choices("engine"), default="auto", help="simulator (auto)")
+    p.add_argument("--env-kwargs", nargs="+", metavar="KEY=VALUE", help="arguments of the environment (as in training)")
+    p.add_argument("--json", action="store_true", help="print JSON")
+
+
+def replay_options(p: argparse.ArgumentParser) -> None:
+    _run_argument(p)
+    p.add_argument("--out", type=Path, metavar="FILE", help="file to write, .mp4 or .gif (RUN/agent.mp4)")
+    p.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episode (0)")
+    p.add_argument("--max-steps", type=int, default=0, metavar="N", help="longest episode; 0 = as in training")
+    p.add_argument("--plasticity", choices=("on", "off"), default="on", help="let it learn or not (on)")
+
+
+def draw_options(p: argparse.ArgumentParser) -> None:
+    _run_argument(p, nargs="+")
+    p.add_argument("--out", type=Path, metavar="FILE", help="network drawing, .svg or .png (RUN/network.svg)")
+    p.add_argument("--curve", type=Path, metavar="FILE", help="learning curve, .svg or .png (RUN/curve.svg)")
+
+
+def export_options(p: argparse.ArgumentParser) -> None:
+    _run_argument(p)
+    p.add_argument("--out", type=Path, metavar="FILE", help="file to write, .json (default: print it)")
+    p.add_argument("--static", action="store_true", help="leave out what neat-python's format does not have")
+
+
+def _run_argument(parser: argparse.ArgumentParser, **how: Any) -> None:
+    several = ", or several of them" if how else ""
+    parser.add_argument("run", metavar="RUN", type=Path, help=f"a run's folder, or a champion.json{several}", **how)
+
+
+def network_of(path: Path) -> Any:
+    """The champion of a run's folder, or of a network file."""
+    if path.is_dir():
+        return neol.load(path).champion
+    return neol.PlasticNetwork.from_json(path)
+
+
+def _max_steps(args: argparse.Namespace, net: Any) -> int:
+    trained = net.network.document["metadata"].get("max_steps", 0)
+    return args.max_steps or (trained if isinstance(trained, int) else 0)
+
+
+def evaluate_command(args: argparse.Namespace) -> int:
+    net = network_of(args.run)
+    limit = _max_steps(args, net)
+    modes = {"on": [True], "off": [False], "both": [True, False]}[args.plasticity]
+    results = [
+        neol.evaluate(net, args.task, args.episodes, args.seed, on, limit, args.threads, args.engine, args.env_kwargs)
+        for on in modes
+    ]
+    if args.json:
+        print(json.dumps({"on" if r.plasticity else "off": r.as_dict() for r in results}, indent=1))
+        return 0
+    for r in results:
+        low, high = r.ci95
+        state = "on " if r.plasticity else "off"
+        print(f"plasticity {state}  mean return {r.mean:.1f}  (95 % CI {low:.1f} to {high:.1f}; SD {r.std:.1f}; "
+              f"min {r.returns.min():.1f}, max {r.returns.max():.1f}; {len(r.returns)} episodes)")  # fmt: skip
+    return 0
+
+
+def replay_command(args: argparse.Namespace) -> int:
+    net = network_of(args.run)
+    out = args.out or (args.run if args.run.is_dir() else args.run.parent) / "agent.mp4"
+    path, total = neol.replay(net, out, args.seed, _max_steps(args, net), args.plasticity == "on")
+    print(f"{path}: an episode with return {total:.1f}")
+    return 0
+
+
+def draw_command(args: argparse.Namespace) -> int:
+    if len(args.run) > 1 and (args.out or args.curve):
+        option = "--out" if args.out else "--curve"
+        raise NeolError(f"{option} is for one RUN, not {len(args.run)}; several are drawn beside their own files.")
+    networks = [network_of(path) for path in args.run]  # a mistake in the last is told before the first is drawn
+    for path, net in zip(args.run, networks, strict=True):
+        if path.is_dir():
+            run = neol.load(path)
+            made = drawings(run, args.out or run.path / "network.svg", args.curve or run.path / "curve.svg", net)
+        else:
+            made = {"network": _drawing(net, args.out or path.with_suffix(".svg"))}
+        print("\n".join(str(p) for p in made.values()))
+    return 0
+
+
+def drawings(run: Any, network: Path, curve: Path, net: Any = None) -> dict[str, Path]:
+    """Network and learning curve of a run; `net`: its champion, where that is read already."""
+    from neol.figures.curve import draw_curve
+
+    task, name = run.config.run.task, run.path.name
+    drawing = _drawing(net or run.champion, network, f"{task}: champion of {name}")
+    return {"network drawing": drawing, "curve": draw_curve(run.history, curve, f"{task}: {name}")}
+
+
+def _drawing(net: Any, out: Path, title: str = "") -> Path:
+    from neol.figures.network import draw_network
+
+    names = net.interface
+    return draw_network(net.to_json(), out, names.get("inputs", ()), names.get("outputs", ()), title)
+
+
+def export_command(args: argparse.Namespace) -> int:
+    from neol.deploy.network_json import dump
+    from neol.files import write_atomic
+
+    if args.out is not None and args.out.suffix.lower() != ".json":
+        raise NeolError(
+            f"cannot write '{args.out}': the one format to export is neat-python's network JSON, "
+            "and the file name must end in .json."
+        )
+    document = network_of(args.run).to_json()
+    if args.static:
+        document = {k: v for k, v in document.items() if k not in ("plasticity", "interface")}
+    if args.out is None:
+        print(dump(document), end="")
+    else:
+        write_atomic(args.out, dump(document))
+        print(args.out)
+    return 0

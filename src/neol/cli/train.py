@@ -1,0 +1,89 @@
+"""`neol train`: options and what it prints."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from neol.cli.champion import drawings
+from neol.cli.options import UNSET, Parser, settings_options
+from neol.config.schema import fields
+from neol.envs.tasks import TASKS
+from neol.errors import EXIT_INTERRUPTED, NeolError
+from neol.training.configure import PRESETS, configure, default_folder
+
+
+def train_options(parser: Parser) -> None:
+    parser.add_argument("task", metavar="TASK", nargs="?", help=f"{', '.join(TASKS)}, a Gymnasium id, or module:id")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="the run's folder (a new one under runs/)")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in --out (or start it)")
+    parser.add_argument("--overwrite", action="store_true", help="begin anew in --out, whatever run is there")
+    parser.add_argument("--preset", default="default", help=f"base settings: {', '.join(PRESETS)}")
+    parser.add_argument("--config", metavar="FILE.toml", type=Path, help="settings, as a run's config.toml")
+    parser.add_argument("--neat-config", metavar="FILE", type=Path, help="a neat-python configuration file")
+    parser.add_argument("--film", action="store_true", help="film, draw and plot the champion at the end")
+    parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    settings_options(parser, rare=frozenset({"neat_config"}))
+    parser.usage = "neol train TASK [OPTIONS]"
+    parser.epilog = "A task may have defaults of its own; config.toml in the run's folder has what was used."
+
+
+def train_command(args: argparse.Namespace) -> int:
+    settings = {name: getattr(args, name) for name in fields() if name != "task"}
+    settings = {name: value for name, value in settings.items() if value is not UNSET}
+    source = {"preset": args.preset, "neat_config": args.neat_config}
+    stored = args.resume and args.out is not None and os.path.exists(args.out / "config.toml")
+    if args.task is None and args.config is None and not stored:
+        raise NeolError(f"train needs a TASK; valid: {', '.join(TASKS)}.")
+    if args.out is None:
+        planned = configure(args.task, config_file=args.config, **source, **settings)
+        args.out = default_folder(planned, args.preset, args.resume)
+    from neol.training.loop import train
+
+    try:
+        run = train(
+            args.task, out=args.out, resume=args.resume, overwrite=args.overwrite, progress=not args.quiet,
+            config=args.config, **source, **settings,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        out = shlex.quote(str(args.out))
+        saved = (args.out / "checkpoint.npz").exists()
+        best = shlex.quote(str(args.out / "champion.json"))
+        what = f"saved; best so far: {best}. Go on with: neol train --out {out} --resume"
+        what = what if saved else "there was nothing to save yet."
+        print(f"Interrupted; {what}", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    pictures = _pictures(run) if args.film else {}
+    if args.json:
+        print(json.dumps(run.summary.as_dict(), indent=1))
+    else:
+        _print_summary(run, pictures)
+    return 0
+
+
+def _pictures(run: Any) -> dict[str, Path]:
+    """Film, drawing and curve of a run, in its folder."""
+    from neol.deploy.evaluation import replay
+
+    video, _ = replay(run.champion, run.path / "agent.mp4", max_steps=run.config.rollout.max_steps)
+    return {"video": video, **drawings(run, run.path / "network.svg", run.path / "curve.svg")}
+
+
+def _print_summary(run: Any, pictures: dict[str, Path]) -> None:
+    s = run.summary
+    low, high = s.champion_return_ci95
+    print(f"{s.task}: {s.status} after {s.generations} generations, {s.env_steps:,} env steps, "
+          f"{s.wall_seconds:.0f} s ({s.steps_per_second:,.0f} steps/s)")  # fmt: skip
+    print(f"  best fitness of the final generation   {s.best_fitness:.1f}  (the luckiest of the population)")
+    print(f"  champion's held-out return             {s.champion_return_mean:.1f}  "
+          f"(95 % CI {low:.1f} to {high:.1f}, {s.champion_episodes} fresh episodes)")  # fmt: skip
+    print(f"  the same champion without plasticity   {s.champion_without_plasticity_return_mean:.1f}")
+    print(f"  champion: {s.champion_nodes} nodes, {s.champion_connections} connections")
+    for what, path in {"champion": run.champion_path, **pictures}.items():
+        print(f"  {what + ':':<18}{path}")

@@ -1,0 +1,116 @@
+"""One episode on Gymnasium: the same function for training, evaluation, films, figures and the theory lab.
+
+Legend: I inputs, A action components, d edges of the network that lives.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neol.envs.registry import make
+from neol.envs.spaces import Flattener
+from neol.envs.tasks import Task
+from neol.errors import NeolError
+from neol.network.actions import action_reader
+from neol.network.phenotype import Phenotypes
+from neol.network.step import new_slots
+from neol.rollout.episode_kernels import BEGIN, END, GO_ON, live, make_context, new_window
+from neol.rollout.life import Life
+from neol.rollout.shards import EpisodeRecords, Shard, check_fit, new_records
+
+Watch = Callable[[int], float]  # told of an episode that begins or goes on; returns when it wants to be told again
+
+
+class NotFinite(ValueError):
+    """A reward or an observation that is NaN or infinite."""
+
+    kind = "not finite"
+
+
+class Moment(NamedTuple):
+    """A life after `step` steps."""
+
+    step: int  # 0 = before the first
+    observation: Any  # the environment's latest, as it gave it
+    action: Any  # the last one, as the environment took it; None before the first
+    reward: float  # of the last action, as the environment gave it
+    total: float  # the return so far
+    weights: np.ndarray  # f8 (d,) of now: a view, copy it to keep it
+    over: bool
+
+
+class SingleSlot:
+    """One slot, in which a shard's episodes are lived one after the other."""
+
+    def __init__(self, task: Task, shard: Shard, records: EpisodeRecords) -> None:
+        ph = shard.phenotypes
+        self.phenotypes, self.records = ph, records
+        self.slots = new_slots(ph, 1)
+        window = new_window(1, 1, shard, 0, len(shard.seeds))
+        self.context = make_context(ph, self.slots, window, shard.life, np.zeros((0, ph.inputs)), records)
+        self.flat = Flattener(task.leaves)
+        self.action = action_reader(window.action[0], task.components, task.action_shape, task.action_dtype)
+
+    def warm_up(self) -> None:
+        """Compile, before anybody looks at the clock."""
+        live(self.context, BEGIN, 0, np.zeros(self.phenotypes.inputs), 0.0)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The plastic weights of now, f8 (d,)."""
+        edges = self.phenotypes.edges(int(self.slots.genome[0]))
+        return self.slots.weight[0, : edges.stop - edges.start]
+
+
+def episode(
+    slot: SingleSlot, env: Any, number: int, seed: int, max_steps: int, every: int = 0, watch: Watch | None = None
+) -> Iterator[Moment]:
+    """Live episode `number` of the slot's shard, and pause at its end.
+
+    With `every` it pauses also before the first step and after every so many. Nothing is computed between pauses but
+    what a step needs, so training, which pauses only at the end, pays nothing for them.
+    """
+    context, flat, to_action, now = slot.context, slot.flat, slot.action, time.monotonic
+    look = watch(number) if watch is not None else math.inf
+    observation, _ = env.reset(seed=seed)
+    if not live(context, BEGIN, number, flat(observation), 0.0):
+        raise NotFinite(f"the first observation is not finite: {observation!r}")
+    if every:
+        yield Moment(0, observation, None, 0.0, 0.0, slot.weights, False)
+    step, t, over, pause = env.step, 0, False, every or max_steps
+    while not over:
+        for t in range(t + 1, min(t + pause, max_steps) + 1):  # noqa: B020 goes on counting where it paused
+            if watch is not None and now() > look:
+                look = watch(number)
+            action = to_action()
+            observation, reward, terminated, truncated, _ = step(action)
+            over = terminated or truncated or t == max_steps
+            if not live(context, END if over else GO_ON, number, flat(observation), float(reward)):
+                raise NotFinite(f"step {t} is not finite: reward {reward!r}, observation {observation!r}")
+            if over:
+                break
+        total = float(slot.records.returns[number])
+        yield Moment(t, observation, action, float(reward), total, slot.weights, bool(over))
+
+
+def one_life(
+    task: Task, phenotype: Phenotypes, life: Life, seed: int, max_steps: int, every: int = 1, env: Any = None
+) -> Iterator[Moment]:
+    """One episode of one network, seen after every so many steps; a NeolError if it fails.
+
+    In an environment of its own, or in `env`, which is then left open.
+    """
+    check_fit(task, phenotype, life)
+    shard = Shard(phenotype, life, np.zeros(1, np.int32), 0, 1, 0, False)
+    slot = SingleSlot(task, shard, new_records(shard))
+    with nullcontext(env) if env is not None else closing(make(task)) as inside:
+        try:
+            yield from episode(slot, inside, 0, seed, max_steps, every)
+        except Exception as e:  # an environment may raise anything
+            raise NeolError(f"an episode of '{task.name}' failed: {type(e).__name__}: {e}") from e

@@ -1,0 +1,103 @@
+"""Life as one value: its world is met at the same three places on every engine, here and in worker processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neol import seeding
+from neol.config.schema import NeatConfig, PlasticityConfig
+from neol.envs.tasks import TASKS
+from neol.neat.evolution import Neat
+from neol.network.normalization import Normalization
+from neol.network.phenotype import Phenotypes, compile_phenotypes
+from neol.rollout.envpool_player import EnvPoolEngine
+from neol.rollout.gymnasium_player import LocalGymnasium
+from neol.rollout.life import UNCHANGED, Life, World, life_of
+from neol.rollout.open_engine import open_engine
+from neol.rollout.shards import Episodes, RolloutResult
+from neol.training.configure import configure
+
+LANDER = TASKS["lunarlander"]
+STILL, HEBB = PlasticityConfig(rule="none"), PlasticityConfig(rule="hebb", lr=0.5, reward_scale=0.05)
+WHICH = Episodes(4, seeding.EPISODE, 0, 2, common=True)
+NOTHING = np.zeros(0)
+ENGINES: dict[str, Callable[[], Any]] = {
+    "envpool": lambda: EnvPoolEngine(LANDER, 60, threads=1),
+    "gymnasium": lambda: LocalGymnasium(LANDER, 60),
+    "workers": lambda: open_engine(
+        LANDER, configure("lunarlander", engine="gymnasium", workers=2, max_steps=60).rollout
+    ),
+}
+every_engine = pytest.mark.parametrize("engine", ENGINES)
+
+
+def networks(count: int = 4) -> Phenotypes:
+    genomes = Neat(NeatConfig(pop_size=count), LANDER.n_inputs, LANDER.n_outputs, 1).ask()
+    return compile_phenotypes(genomes, LANDER.n_inputs, LANDER.n_outputs)
+
+
+def play(engine: str, phenotypes: Phenotypes, life: Life) -> RolloutResult:
+    opened = ENGINES[engine]()
+    try:
+        return opened.run(phenotypes, life, WHICH)
+    finally:
+        opened.close()
+
+
+def same(a: RolloutResult, b: RolloutResult) -> bool:
+    return all(x.tobytes() == y.tobytes() for x, y in zip(a[:3], b[:3], strict=True))
+
+
+@every_engine
+def test_a_world_that_doubles_rewards_doubles_returns_and_the_steps_of_learning(engine: str) -> None:
+    life = life_of(LANDER, HEBB)
+    doubled = play(engine, networks(), life._replace(world=UNCHANGED._replace(reward=np.array([2.0]))))
+    faster = play(engine, networks(), life._replace(plastic=life.plastic._replace(rate=2.0 * life.plastic.rate)))
+    assert same(doubled, faster._replace(returns=2.0 * faster.returns))
+    assert not same(doubled, play(engine, networks(), life))
+
+
+@every_engine
+def test_a_world_that_inverts_observations_is_a_network_with_inverted_input_weights(engine: str) -> None:
+    ph, life = networks(), life_of(LANDER, STILL)
+    inverted = ph._replace(weight=np.where(ph.source < ph.inputs, -ph.weight, ph.weight))
+    world = UNCHANGED._replace(observation=np.full(LANDER.n_inputs, -1.0))
+    met = play(engine, ph, life._replace(world=world))
+    assert met.returns.tobytes() == play(engine, inverted, life).returns.tobytes()
+    assert not same(met, play(engine, ph, life))
+
+
+@every_engine
+def test_a_world_that_inverts_actions_is_a_network_with_inverted_outputs(engine: str) -> None:
+    """The first networks have no hidden node, and their activation is odd."""
+    ph, life = networks(), life_of(LANDER, STILL)
+    inverted = ph._replace(weight=-ph.weight, bias=-ph.bias)
+    met = play(engine, ph, life._replace(world=UNCHANGED._replace(action=np.full(LANDER.n_outputs, -1.0))))
+    assert met.returns.tobytes() == play(engine, inverted, life).returns.tobytes()
+    assert not same(met, play(engine, ph, life))
+
+
+@every_engine
+def test_factors_of_one_change_no_bit(engine: str) -> None:
+    ones = World(np.ones(LANDER.n_inputs), np.ones(LANDER.n_outputs), np.ones(1))
+    life = life_of(LANDER, HEBB)
+    assert same(play(engine, networks(), life._replace(world=ones)), play(engine, networks(), life))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"world": World(np.ones(3), NOTHING, NOTHING)},
+        {"world": World(NOTHING, np.ones(5), NOTHING)},
+        {"world": World(NOTHING, NOTHING, np.ones(2))},
+        {"normal": Normalization(True, np.zeros(3), np.ones(3))},
+        {"actions": life_of(TASKS["bipedalwalker"], STILL).actions},
+    ],
+)
+def test_a_life_that_does_not_fit_the_networks_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="shape|fit|outputs"):
+        play("gymnasium", networks(), life_of(LANDER, STILL)._replace(**change))

@@ -1,0 +1,77 @@
+"""Outer loops as a protocol: those that there are, and somebody's own from Python."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import neol
+from neol.errors import NeolError
+from neol.outer.base import METHODS, Outcome
+from neol.outer.registry import LOOPS, make_loop
+from neol.training.configure import configure
+from neol.training.loop import problem_of
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
+from random_search import RandomSearch
+
+TINY: dict[str, Any] = {
+    "pop_size": 8, "elitism": 1, "episodes": 1, "max_steps": 50, "threads": 1, "champion_candidates": 2,
+    "champion_trials": 2, "champion_episodes": 4,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_every_loop_of_the_registry_asks_tells_reports_and_goes_on_from_its_state(name: str) -> None:
+    problem = problem_of(configure("cartpole", outer=name, pop_size=8, elitism=1, pool=8))
+    one, two = make_loop(problem), make_loop(problem)
+    for generation in range(4):
+        genomes = one.ask()
+        fitness = np.arange(8.0) + generation
+        outcome = Outcome(fitness, fitness[:, None], np.ones((8, 1), np.int64), genomes.weight * 1.5)
+        assert one.generation == generation
+        before = one.metrics()
+        assert list(before) == list(two.metrics())
+        chosen = one.candidates(outcome, 3)
+        assert len(chosen.n_nodes) == 3
+        assert np.array_equal(chosen.weight[0, : chosen.n_conns[0]], genomes.weight[7, : genomes.n_conns[7]])
+        one.tell(outcome)
+        two.restore({k: v.copy() for k, v in one.state().items()})
+        assert two.generation == one.generation
+        assert all(np.array_equal(a, b) for a, b in zip(one.ask(), two.ask(), strict=True))
+
+
+def test_a_loop_of_ones_own_trains_reports_its_columns_and_chooses_a_champion(tmp_path: Path) -> None:
+    run = neol.train("cartpole", out=tmp_path / "run", outer=RandomSearch, generations=3, rule="none", **TINY)
+    assert run.config.run.outer == "python:RandomSearch"
+    assert run.history["networks_tried"].tolist() == [8, 16, 24]
+    assert "species" not in run.history
+    assert run.summary.outer == "python:RandomSearch"
+    assert run.champion.act(np.zeros(4)) in (0, 1)
+
+
+def test_a_loop_of_ones_own_is_resumed_to_the_same_bytes_and_only_with_it(tmp_path: Path) -> None:
+    settings = {**TINY, "rule": "hebb", "outer": partial(RandomSearch)}
+    whole = neol.train("cartpole", out=tmp_path / "whole", generations=4, **settings)
+    neol.train("cartpole", out=tmp_path / "parts", generations=2, **settings)
+    with pytest.raises(NeolError, match=r"outer = 'python:RandomSearch' is a loop of the program .* pass it again"):
+        neol.train(out=tmp_path / "parts", resume=True, generations=4)
+    parts = neol.train("cartpole", out=tmp_path / "parts", resume=True, **{**settings, "generations": 4})
+    for name in ("history.csv", "champion.json"):
+        assert (parts.path / name).read_bytes() == (whole.path / name).read_bytes()
+
+
+def test_what_is_no_outer_loop_is_refused_with_the_method_that_it_lacks(tmp_path: Path) -> None:
+    class Half(RandomSearch):
+        metrics = None  # type: ignore[assignment]
+
+    with pytest.raises(NeolError, match=r"outer = python:.*Half is not allowed; .* it has no metrics\(\)"):
+        neol.train("cartpole", out=tmp_path / "run", outer=Half, **TINY)
+    assert set(METHODS) == {"ask", "tell", "metrics", "candidates", "state", "restore"}
+    with pytest.raises(NeolError, match="outer = 'neatt' is not allowed; did you mean 'neat'"):
+        neol.train("cartpole", out=tmp_path / "run", outer="neatt", **TINY)
