@@ -115,7 +115,9 @@ def connect(size: int, address: str) -> tuple[Any, bool]:
     _check_reachable(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    where: dict[str, Any] = {"address": address} if address else {"num_cpus": size or None, "include_dashboard": False}
+    # "local": without it Ray would join whatever cluster happens to run on this machine
+    ours: dict[str, Any] = {"address": "local", "num_cpus": size or None, "include_dashboard": False}
+    where = {"address": address} if address else ours
     try:
         ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **where)
     except (ConnectionError, RuntimeError, ValueError, OSError) as e:
