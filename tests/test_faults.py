@@ -81,8 +81,8 @@ def engines(task: Task) -> dict[str, Any]:
     settings: dict[str, Any] = {"env_kwargs": dict(task.env_kwargs), "max_steps": 20, "workers": 2}
     return {
         "here": LocalGymnasium(task, 20),
-        "workers": open_engine(task, configure(task.name, **settings).rollout),
-        "ray": open_engine(task, configure(task.name, executor="ray", **settings).rollout),
+        "workers": open_engine(task, configure(task.name, **settings).config.rollout),
+        "ray": open_engine(task, configure(task.name, executor="ray", **settings).config.rollout),
     }
 
 

@@ -29,7 +29,7 @@ ENGINES: dict[str, Callable[[], Any]] = {
     "envpool": lambda: EnvPoolEngine(LANDER, 60, threads=1),
     "gymnasium": lambda: LocalGymnasium(LANDER, 60),
     "workers": lambda: open_engine(
-        LANDER, configure("lunarlander", engine="gymnasium", workers=2, max_steps=60).rollout
+        LANDER, configure("lunarlander", engine="gymnasium", workers=2, max_steps=60).config.rollout
     ),
 }
 every_engine = pytest.mark.parametrize("engine", ENGINES)

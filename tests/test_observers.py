@@ -183,6 +183,12 @@ def test_a_run_that_failed_before_its_first_checkpoint_does_not_block_its_folder
     assert run.config.run.generations == 1
 
 
+def test_a_run_that_is_refused_in_its_first_generation_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(NeolError, match="losses must lie in"):
+        neol.train("cartpole", out=tmp_path / "run", outer="hedge", pool=8, return_low=-1.0, **TINY)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_overwrite_begins_anew_and_leaves_what_is_not_the_runs(tmp_path: Path) -> None:
     first = neol.train("cartpole", out=tmp_path / "run", **TINY)
     (first.path / "notes.txt").write_text("mine")

@@ -55,7 +55,7 @@ def test_a_registered_environment_trains_is_evaluated_and_filmed_where_it_has_pi
     name: str, tmp_path: Path
 ) -> None:
     run = neol.train(f"strangers:Strange/{name}-v0", out=tmp_path / "r", **TINY)
-    assert run.summary["env_steps"] == 4 * 8
+    assert run.summary.env_steps == 4 * 8
     assert (neol.evaluate(run.champion, episodes=2).steps == 8).all()
     if name in FILMED:
         film, _ = neol.replay(run.champion, tmp_path / "a.gif")
@@ -166,7 +166,7 @@ def test_an_environment_that_always_fails_has_another_problem() -> None:
 def test_it_is_noticed_in_worker_processes_too() -> None:
     for dice, wanted in (("numpy", True), ("python", True), ("seeded", False)):
         task = find("strangers:GlobalDice", [f"dice={dice}"])
-        config = configure(task.name, env_kwargs={"dice": dice}, workers=2)
+        config = configure(task.name, env_kwargs={"dice": dice}, workers=2).config
         engine = open_engine(task, config.rollout)
         try:
             assert (repeats(task, engine) is not None) == wanted
@@ -180,7 +180,7 @@ def test_workers_never_draw_the_same_numbers_those_that_replace_others_neither(
     dice: str, dies: bool, tmp_path: Path
 ) -> None:
     task = find("strangers:GlobalDice", [f"dice={dice}", f"log={tmp_path}", "slow=0.02", f"dies={dies}"])
-    config = configure(task.name, env_kwargs=dict(task.env_kwargs), workers=3, episode_retries=20)
+    config = configure(task.name, env_kwargs=dict(task.env_kwargs), workers=3, episode_retries=20).config
     engine = open_engine(task, config.rollout, seed=7)
     genomes, _ = first_population(NeatConfig(pop_size=6), 2, 1, 3)
     which = Episodes(0, seeding.EPISODE, 0, 2, common=True)

@@ -250,7 +250,7 @@ def test_longest_runs_come_first(tmp_path: Path) -> None:
     chosen = choose_cells(plan, 1.0)
     with Database(folder).writing() as db:
         plan_cells(db, plan, chosen, 1.0)
-    jobs = waiting(Database(folder), folder, [c.key for c in chosen])
+    jobs = waiting(Database(folder), folder, {c.key: c.config for c in chosen})
     assert len(jobs) == len({c.key for c in chosen})
     assert [j.cost for j in jobs] == sorted((j.cost for j in jobs), reverse=True)
     assert jobs[0].config.neat.pop_size == 40 and jobs[-1].config.run.task == "cartpole"

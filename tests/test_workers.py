@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from neol.errors import NeolError
 from neol.neat.evolution import Neat
 from neol.network.phenotype import compile_phenotypes
 from neol.rollout.dispatcher import Dispatcher
+from neol.rollout.faults import REDRAWS
 from neol.rollout.life import life_of
 from neol.rollout.local_workers import LocalWorkers
 from neol.rollout.open_engine import open_engine
@@ -139,7 +141,10 @@ def test_passing_faults_of_every_kind_change_nothing(tmp_path: Path) -> None:
     rows = [r.split(b"champion")[0].split(b"{")[0] for r in (clean, faulty)]
     assert rows[0] == rows[1]
     assert len(list(marks.iterdir())) > 6
-    assert {e["event"] for e in events(tmp_path / "f")} == {"worker died"}  # nobody failed for good
+    kinds = {e["event"] for e in events(tmp_path / "f")}
+    assert kinds == {"worker died", "episode retried"}  # nobody failed for good
+    counted = neol.load(tmp_path / "f").summary.events
+    assert set(counted) == kinds and counted["worker died"] >= 2
 
 
 @pytest.mark.usefixtures("nobody_left")
@@ -172,7 +177,12 @@ def test_a_generation_in_which_everybody_fails_is_one_sentence(tmp_path: Path) -
     settings = {"share": 1.0, "kinds": "raise"}
     with pytest.raises(NeolError, match=r"every genome of generation 0 failed .*the motor is on fire.*events\.jsonl"):
         neol.train("trouble:Trouble", out=tmp_path / "r", workers=2, env_kwargs=settings, **SMALL)
-    assert len(events(tmp_path / "r")) == 24
+    kinds = Counter(e["event"] for e in events(tmp_path / "r"))
+    assert kinds == {"episodes redrawn": REDRAWS, "episode left out": 2}
+    own = tmp_path / "own"  # seeds of their own: nobody can say that it is the environment's fault
+    with pytest.raises(NeolError, match=r"every genome of generation 0 failed .*the motor is on fire.*events\.jsonl"):
+        neol.train("trouble:Trouble", out=own, workers=2, env_kwargs=settings, common_random_numbers=False, **SMALL)
+    assert Counter(e["event"] for e in events(own)) == {"episode failed": 24}
 
 
 @pytest.mark.usefixtures("nobody_left")

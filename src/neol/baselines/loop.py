@@ -185,7 +185,8 @@ def train_config(
     if wanted_here() if progress is None else progress:
         told.append(TrainingProgress())
     observer = Observers(told)
-    return run_to_end(BaselineTraining(config, folder, observer), resumed, observer)
+    with run_folder.withdrawn_if_refused(folder):
+        return run_to_end(BaselineTraining(config, folder, observer), resumed, observer)
 
 
 def open_folder(folder: Path, config: BaselineConfig, resume: bool, overwrite: bool = False) -> bool:
@@ -200,7 +201,6 @@ def open_folder(folder: Path, config: BaselineConfig, resume: bool, overwrite: b
             what = f"'{folder}' was run with {name} = {old.get(name)}"
             why = f" and its {stored.schedules[0]} depends on that" if name == "max_env_steps" else ""
             raise NeolError(f"{name} = {new[name]} is not allowed with --resume; {what}{why}.")
-    run_folder.write_atomic(folder / run_folder.CONFIG, config.to_toml())
     return (folder / run_folder.CHECKPOINT).exists()
 
 

@@ -35,17 +35,10 @@ INITIAL_CONNECTIONS = (
     "partial_direct", "partial_nodirect",
 )  # fmt: skip
 INIT_TYPES = ("gaussian", "uniform")
+# Of neol.train, beside the settings.
 ARGUMENTS = (
-    "out",
-    "resume",
-    "overwrite",
-    "config",
-    "preset",
-    "neat_config",
-    "progress",
-    "callback",
-    "observers",
-)  # of neol.train, beside the settings
+    "out", "resume", "overwrite", "config", "preset", "neat_config", "progress", "callback", "observers",
+)  # fmt: skip
 
 
 def _choice(*names: str) -> Any:
@@ -291,7 +284,7 @@ class NeatConfig:
 
 @dataclass(frozen=True)
 class HedgeConfig:
-    """The outer loop: Hedge over a finite pool of random topologies, which are drawn as NEAT's first population is."""
+    """The outer loop: Hedge, which selects from a pool of random topologies."""
 
     pool: int = field(default=16, metadata=_range(1, 1_000_000))
     """Topologies that hedge selects from (M)."""

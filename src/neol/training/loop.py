@@ -290,10 +290,10 @@ def train(
     if final.run.tensorboard:
         told.append(TensorBoard(folder))
     observer = Observers(told)
-    resolved = resolve(final, task if callable(task) else None, loop)
-    with announce_compilation(lambda text: observer.event(Event(NOTE, text))):
+    announced = announce_compilation(lambda text: observer.event(Event(NOTE, text)))
+    with run_folder.withdrawn_if_refused(folder), announced:
+        resolved = resolve(final, task if callable(task) else None, loop)
         session = Training(resolved, folder, observer)
-        run_folder.write_atomic(folder / run_folder.CONFIG, final.to_toml())  # a resume may have changed the budget
         if not resumed:
             session.check_repeats()
         return run_to_end(session, resumed, observer)

@@ -12,7 +12,8 @@ import importlib.metadata
 import io
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -88,6 +89,19 @@ def claim_folder(path: Path, config: str, resume: bool, overwrite: bool = False)
         raise NeolError(f"cannot use '{path}' as a run's folder: {e.strerror}.") from None
     write_atomic(path / CONFIG, config)
     return False
+
+
+@contextmanager
+def withdrawn_if_refused(path: Path) -> Iterator[None]:
+    """A run that is refused before it has anything to show leaves no folder; one with faults to read about stays."""
+    try:
+        yield
+    except NeolError:
+        if not _has_begun(path) and not (path / EVENTS).exists():
+            with suppress(OSError):
+                (path / CONFIG).unlink(missing_ok=True)
+                path.rmdir()  # unless something else is in it
+        raise
 
 
 def is_free(path: Path) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from neol.files import write_atomic
 from neol.system import uninterrupted
 from neol.training import run_folder
 from neol.training.history import History
@@ -24,7 +25,7 @@ SAVE_COST = 20.0  # a checkpoint is written once the work since the last is wort
 class Session(Protocol):
     """A run in progress: what differs between NEOL's own and a baseline."""
 
-    config: Any  # run_folder.Settings: what a checkpoint belongs to
+    config: Any  # a Config or BaselineConfig: what a checkpoint belongs to
     folder: Path
     history: History
 
@@ -88,6 +89,7 @@ def run_to_end(session: Session, resumed: bool, observer: Observer) -> Run:
             session.history.restore(arrays)
             session.restore(arrays)
             session.history.write(session.folder)
+            write_atomic(session.folder / run_folder.CONFIG, session.config.to_toml())  # the budget may have changed
         before = tuple(session.history.rows)
         observer.started(Started(session.folder, session.describe(), before, session.fraction_done()))
         status = _evolve(session, observer)
