@@ -76,9 +76,9 @@ def evaluate_command(args: argparse.Namespace) -> int:
     for r in results:
         low, high = r.ci95
         state = "on " if r.plasticity else "off"
-        left_out = f", {r.failed} failed and left out" if r.failed else ""
+        without = f", {r.failed} failed and left out" if r.failed else ""
         print(f"plasticity {state}  mean return {r.mean:.1f}  (95 % CI {low:.1f} to {high:.1f}; SD {r.std:.1f}; "
-              f"min {r.returns.min():.1f}, max {r.returns.max():.1f}; {len(r.returns)} episodes{left_out})")  # fmt: skip
+              f"min {r.returns.min():.1f}, max {r.returns.max():.1f}; {len(r.returns)} episodes{without})")  # fmt: skip
     return 0
 
 
