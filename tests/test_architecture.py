@@ -172,3 +172,13 @@ def test_no_function_changes_module_level_state(module: str) -> None:
                 assert ast.unparse(node.value) not in shared, f"{module}.{function.name}: {ast.unparse(node)}"
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
                 assert ast.unparse(node.func.value) not in shared, f"{module}.{function.name}: {ast.unparse(node)}"
+
+
+def test_a_public_class_has_a_name_of_its_own() -> None:
+    """One name, one meaning: whoever reads `Event` need not ask whose."""
+    homes: dict[str, list[str]] = {}
+    for module, tree in TREES.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(module)
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}

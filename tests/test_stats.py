@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from neol import stats
 from neol.errors import NeolError
 from neol.seeding import resamples
-from neol.stats import Interval, Summary
+from neol.stats import Interval, SampleSummary
 
 pytestmark = pytest.mark.filterwarnings("error")  # no statistic may warn
 
@@ -82,15 +82,15 @@ def test_describe_agrees_with_numpy(x: list[float], seed: int) -> None:
 
 
 def test_describe_of_nothing_of_one_run_of_two_and_of_a_constant() -> None:
-    assert stats.describe([], 0) == Summary(0, None, None, None, None, None)
+    assert stats.describe([], 0) == SampleSummary(0, None, None, None, None, None)
     one = Interval(3.0, None, None)
-    assert stats.describe([3.0], 0) == Summary(1, 3.0, None, 3.0, one, one)
+    assert stats.describe([3.0], 0) == SampleSummary(1, 3.0, None, 3.0, one, one)
     # Two runs: resampled means are 0, 1/2, 1 with probabilities 1/4, 1/2, 1/4: the 2.5 % point is 0, the 97.5 % one 1.
     two = Interval(0.5, 0.0, 1.0)
-    assert stats.describe([1.0, 0.0], 0) == Summary(2, 0.5, math.sqrt(0.5), 0.5, two, two)
+    assert stats.describe([1.0, 0.0], 0) == SampleSummary(2, 0.5, math.sqrt(0.5), 0.5, two, two)
     for value in (500.0, 0.1, -1 / 3, 1e-300):  # 0.1 thirty times over has a mean of 0.1 here, and an SD of 0
         point = Interval(value, value, value)
-        assert stats.describe([value] * 30, 0) == Summary(30, value, 0.0, value, point, point)
+        assert stats.describe([value] * 30, 0) == SampleSummary(30, value, 0.0, value, point, point)
 
 
 def test_the_bootstrap_is_a_function_of_the_seed_and_not_of_the_order() -> None:

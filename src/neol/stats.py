@@ -35,7 +35,7 @@ class Interval(NamedTuple):
     high: float | None
 
 
-class Summary(NamedTuple):
+class SampleSummary(NamedTuple):
     """One sample. n = 0: all else is None. n = 1: no SD, and no ends of the intervals."""
 
     n: int
@@ -118,17 +118,17 @@ def iqm(x: ArrayLike) -> float | None:
     return float(_iqms(scores)) if len(scores) else None
 
 
-def describe(x: ArrayLike, seed: int) -> Summary:
+def describe(x: ArrayLike, seed: int) -> SampleSummary:
     """Mean, SD, median and IQM of a sample, with bootstrap intervals."""
     scores = _scores(x)
     n = len(scores)
     if n == 0:
-        return Summary(0, None, None, None, None, None)
+        return SampleSummary(0, None, None, None, None, None)
     mean, median, middle = float(_means(scores)), float(np.median(scores)), float(_iqms(scores))
     if n == 1:
-        return Summary(1, mean, None, median, Interval(middle, None, None), Interval(mean, None, None))
+        return SampleSummary(1, mean, None, median, Interval(middle, None, None), Interval(mean, None, None))
     rows = np.sort(_resampled(scores, seed), axis=1)
-    return Summary(
+    return SampleSummary(
         n, mean, _sd(scores), median, _percentiles(middle, _iqms(rows)), _percentiles(mean, _means(rows))
     )  # fmt: skip
 

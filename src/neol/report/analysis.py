@@ -13,7 +13,7 @@ from neol.envs.tasks import TASKS
 from neol.errors import NeolError
 from neol.report import paper
 from neol.report.verdicts import BEST, HELD_OUT, JUDGED, Scores, Verdict, all_verdicts
-from neol.stats import Comparison, Interval, Summary
+from neol.stats import Comparison, Interval, SampleSummary
 from neol.studies.study import METRICS, Study
 
 
@@ -23,9 +23,9 @@ class Line(NamedTuple):
     task: str
     arm: str
     label: str
-    best: Summary
-    held_out: Summary
-    gap: Summary  # final best fitness minus held-out return, run by run
+    best: SampleSummary
+    held_out: SampleSummary
+    gap: SampleSummary  # final best fitness minus held-out return, run by run
     env_steps: float | None  # mean
     parameters: float | None  # of the champion, mean
     seconds: float | None  # of one core per million steps, mean

@@ -12,6 +12,7 @@ from neol.deploy.evaluation import lifetime
 from neol.deploy.plastic_network import PlasticNetwork
 from neol.errors import NeolError
 from neol.figures.network import draw_network
+from neol.files import slug
 from neol.report import paper
 from neol.report.figures import (
     NEUTRAL,
@@ -237,4 +238,4 @@ def _best_champion(study: Study, task: str) -> tuple[Row, dict[str, Any]] | None
 
 
 def _file(task: str) -> str:
-    return "".join(c if c.isalnum() or c in "._-" else "-" for c in task)
+    return slug(task)

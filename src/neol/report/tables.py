@@ -11,7 +11,7 @@ from neol import stats
 from neol.report import paper
 from neol.report.analysis import Analysis, common_tasks
 from neol.report.verdicts import BEST, judge
-from neol.stats import Comparison, Interval, Summary
+from neol.stats import Comparison, Interval, SampleSummary
 from neol.studies.plan import differences
 from neol.studies.study import METRICS, Study
 
@@ -31,7 +31,7 @@ def _number(value: float | None, digits: int = 1) -> tuple[str, Any]:
     return (NOTHING, None) if value is None else (f"{value:,.{digits}f}", value)
 
 
-def _spread(s: Summary) -> tuple[str, Any]:
+def _spread(s: SampleSummary) -> tuple[str, Any]:
     if s.mean is None:
         return NOTHING, None
     return f"{s.mean:,.1f} ± {s.sd:,.1f}" if s.sd is not None else f"{s.mean:,.1f}", s.mean
@@ -191,7 +191,7 @@ def _mean_sd(line: Any, of: str) -> tuple[float, float | None] | None:
         return None
     if of == "paper":
         return line.paper
-    s: Summary = getattr(line, of)
+    s: SampleSummary = getattr(line, of)
     return None if s.mean is None else (s.mean, s.sd)
 
 

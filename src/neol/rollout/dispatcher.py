@@ -22,7 +22,7 @@ DIED, NOTHING = "died", "nothing"
 Report = Callable[[dict[str, Any]], None]
 
 
-class Event(NamedTuple):
+class WorkerEvent(NamedTuple):
     """Something that a worker did."""
 
     worker: int
@@ -39,7 +39,7 @@ class WorkerBackend(Protocol):
 
     def submit(self, worker: int, ticket: int, shard: Shard) -> None: ...
 
-    def wait(self, seconds: float) -> Event: ...
+    def wait(self, seconds: float) -> WorkerEvent: ...
 
     def replace(self, worker: int) -> None: ...
 
@@ -106,7 +106,7 @@ class Dispatcher:
                 survived = True
         return plan.result()
 
-    def _explained(self, event: Event) -> Event:
+    def _explained(self, event: WorkerEvent) -> WorkerEvent:
         """A death by the watchdog, in words."""
         if "Timeout (" not in str(event.value):
             return event
@@ -145,7 +145,7 @@ class _Work:
             self.left.insert(0, (start + size, stop))
         return start, start + size
 
-    def died(self, start: int, stop: int, event: Event) -> None:
+    def died(self, start: int, stop: int, event: WorkerEvent) -> None:
         """Somebody died while playing a range: play it again, and find out which episode it is that kills."""
         episode = event.episode if start <= event.episode < stop else -1
         if episode < 0 and stop - start > 1:  # not known: halve, so that it is alone sooner or later

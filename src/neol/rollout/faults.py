@@ -20,7 +20,7 @@ from neol.rollout.shards import Episodes, RolloutResult
 REDRAWS = 8  # where half of all starts fail, a run stops once in 500 such generations; where all do, at once
 
 
-class Verdict(NamedTuple):
+class FaultVerdict(NamedTuple):
     """What to do with the episodes of a rollout that went on failing."""
 
     left_out: np.ndarray  # b1 (N,) episodes that failed for every genome: the environment's fault
@@ -31,11 +31,11 @@ class Verdict(NamedTuple):
         return np.ascontiguousarray(values[:, ~self.left_out]) if self.left_out.any() else values
 
 
-def judge(result: RolloutResult, common: bool) -> Verdict:
+def judge(result: RolloutResult, common: bool) -> FaultVerdict:
     """Whose fault the failures are; without common random numbers always the genome's that met them."""
     failed = result.failed_episodes
     left_out = np.asarray(failed.all(axis=0)) & common
-    return Verdict(left_out, np.asarray((failed & ~left_out).any(axis=1)))
+    return FaultVerdict(left_out, np.asarray((failed & ~left_out).any(axis=1)))
 
 
 def run_redrawn(
@@ -44,7 +44,7 @@ def run_redrawn(
     life: Life,
     episodes: Episodes,
     discarded: Callable[[RolloutResult], None] | None = None,
-) -> tuple[RolloutResult, Verdict]:
+) -> tuple[RolloutResult, FaultVerdict]:
     """Play; while all episodes fail for all genomes, play others in their place, REDRAWS times at most.
 
     `discarded` is told of each rollout that was replaced. If the last one failed altogether, all are `left_out`.

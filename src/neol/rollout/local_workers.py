@@ -15,7 +15,7 @@ from typing import Any
 
 from neol.errors import NeolError
 from neol.rollout import ipc
-from neol.rollout.dispatcher import DIED, NOTHING, Event
+from neol.rollout.dispatcher import DIED, NOTHING, WorkerEvent
 from neol.rollout.shards import Shard
 from neol.rollout.worker_process import CANNOT, PlayerSpec
 
@@ -61,7 +61,7 @@ class _Process:
     """A worker process, and the thread that listens to it."""
 
     def __init__(
-        self, number: int, started: int, spec: bytes, fork_server: _ForkServer, events: queue.SimpleQueue[Event]
+        self, number: int, started: int, spec: bytes, fork_server: _ForkServer, events: queue.SimpleQueue[WorkerEvent]
     ) -> None:
         self.number = number
         self._place = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 where the worker notes its episode
@@ -84,7 +84,7 @@ class _Process:
         with suppress(OSError, ValueError):  # it has died; its listening thread reports that
             ipc.send(self._out, message)
 
-    def _listen(self, events: queue.SimpleQueue[Event]) -> None:
+    def _listen(self, events: queue.SimpleQueue[WorkerEvent]) -> None:
         why = ""
         with suppress(*ipc.BROKEN):
             while True:
@@ -92,7 +92,7 @@ class _Process:
                 if kind == CANNOT:
                     why = value
                 else:
-                    events.put(Event(self.number, kind, ticket, value))
+                    events.put(WorkerEvent(self.number, kind, ticket, value))
         with os.fdopen(self._words, "rb") as words:  # a traceback of where it was, and how it ended
             said = words.read().decode("utf-8", "replace").strip()
         episode = int.from_bytes(os.pread(self._place.fileno(), 8, 0), "little", signed=True)
@@ -100,7 +100,7 @@ class _Process:
             self._place.close()
             self._in.close()
             self._out.close()
-        events.put(Event(self.number, DIED, 0, why or said or "the worker process died", episode))
+        events.put(WorkerEvent(self.number, DIED, 0, why or said or "the worker process died", episode))
 
     def join(self) -> None:
         self._thread.join(10.0)
@@ -112,7 +112,7 @@ class LocalWorkers:
     def __init__(self, spec: PlayerSpec, size: int) -> None:
         self.size = size
         self._spec = ipc.pack(spec, spec.task.name)
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[WorkerEvent] = queue.SimpleQueue()
         self._fork_server = _ForkServer()
         self.processes: list[_Process] = []
         self._started = 0  # processes so far, replaced ones too
@@ -130,11 +130,11 @@ class LocalWorkers:
     def submit(self, worker: int, ticket: int, shard: Shard) -> None:
         self.processes[worker].send((ticket, shard))
 
-    def wait(self, seconds: float) -> Event:
+    def wait(self, seconds: float) -> WorkerEvent:
         try:
             return self._events.get(timeout=seconds)
         except queue.Empty:
-            return Event(-1, NOTHING)
+            return WorkerEvent(-1, NOTHING)
 
     def replace(self, worker: int) -> None:
         if self._fork_server.has_died():

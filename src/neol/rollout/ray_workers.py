@@ -13,7 +13,7 @@ import numpy as np
 
 from neol.errors import NeolError
 from neol.rollout import ipc
-from neol.rollout.dispatcher import DIED, NOTHING, Event
+from neol.rollout.dispatcher import DIED, NOTHING, WorkerEvent
 from neol.rollout.shards import Played, Shard
 from neol.rollout.worker_process import PLAYED, READY, PlayerSpec, Watchdog, make_player
 from neol.seeding import seed_global_generators
@@ -61,23 +61,23 @@ class RayWorkers:
     def submit(self, worker: int, ticket: int, shard: Shard) -> None:
         self._waiting[self._actors[worker].play.remote(shard)] = (worker, PLAYED, ticket)
 
-    def wait(self, seconds: float) -> Event:
+    def wait(self, seconds: float) -> WorkerEvent:
         ray = self._ray
         if not self._waiting:
             time.sleep(seconds)
-            return Event(-1, NOTHING)
+            return WorkerEvent(-1, NOTHING)
         done, _ = ray.wait(list(self._waiting), num_returns=1, timeout=seconds)
         if not done:
-            return Event(-1, NOTHING)
+            return WorkerEvent(-1, NOTHING)
         worker, kind, ticket = self._waiting.pop(done[0])
         try:
-            return Event(worker, kind, ticket, ray.get(done[0]))
+            return WorkerEvent(worker, kind, ticket, ray.get(done[0]))
         except ray.exceptions.RayTaskError as e:
             cause = e.cause if isinstance(e.cause, NeolError) else f"{type(e.cause).__name__}: {e.cause}"
             raise NeolError(f"a Ray actor could not work: {cause}") from None
         except ray.exceptions.RayError as e:
             text = " ".join(str(e).split())
-            return Event(worker, DIED, 0, f"the Ray actor died: {text}")
+            return WorkerEvent(worker, DIED, 0, f"the Ray actor died: {text}")
 
     def replace(self, worker: int) -> None:
         """A new actor, on whichever node has room; it counts when it has come up."""

@@ -47,7 +47,7 @@ HORIZONS, STEP = 7, math.sqrt(10.0)  # the slope is fitted over T, T / STEP, .. 
 SHORTEST = 10  # rounds
 
 
-class Outcome(NamedTuple):
+class RegretOutcome(NamedTuple):
     """One run: regret and its bounds at n rounds, the last of them T."""
 
     rounds: np.ndarray  # i8 (n,)
@@ -78,7 +78,7 @@ def measure(
     at: Sequence[int] | np.ndarray = (),
     keep: Callable[[Block], None] | None = None,
     fixed: Schedule | None = None,
-) -> Outcome:
+) -> RegretOutcome:
     """Play one instance to the end; regret at the rounds `at` and at T. `keep` is given every block of the record."""
     rules = fixed or plan(s)
     instance = make_instance(s, seed)
@@ -102,7 +102,7 @@ def measure(
     pair = int(np.argmin(lives.loss - s.constant * inner))
     c = np.array(rows).T
     slack = float((exact - inner).min())
-    return Outcome(stops, c[0], c[1], c[2], c[3], c[4], c[5], c[6], slack, pair, lives.seen, lives.drift)
+    return RegretOutcome(stops, c[0], c[1], c[2], c[3], c[4], c[5], c[6], slack, pair, lives.seen, lives.drift)
 
 
 def _inner(instance: Instance, lives: Lives) -> np.ndarray:
@@ -168,7 +168,7 @@ class Experiment(NamedTuple):
     setting: Setting
     seeds: list[int]
     horizons: list[int]
-    outcomes: list[list[Outcome]]  # (K, H), the longest horizon last, with its curve
+    outcomes: list[list[RegretOutcome]]  # (K, H), the longest horizon last, with its curve
     record: Block | None  # of the first seed at T
 
 
@@ -237,7 +237,7 @@ def tolerance(rounds: int) -> float:
     return 1e-12 * rounds + 1e-9
 
 
-def assumptions(s: Setting, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def assumptions(s: Setting, outcomes: Sequence[RegretOutcome]) -> dict[str, Any]:
     """A1 to A7 as they were observed; A2's range is over every weight vector in W, not only those that were visited."""
     seen = np.array([o.seen for o in outcomes])
     low, high = seen[:, [0, 2]].min(axis=0), seen[:, [1, 3]].max(axis=0)

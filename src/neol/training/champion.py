@@ -23,7 +23,7 @@ from neol.network.normalization import Normalization
 from neol.network.phenotype import Phenotypes
 from neol.network.plasticity import NONE
 from neol.rollout.dispatcher import Engine
-from neol.rollout.faults import Verdict, run_redrawn
+from neol.rollout.faults import FaultVerdict, run_redrawn
 from neol.rollout.life import Life
 from neol.rollout.shards import EPOCH, Episodes, RolloutResult, headline
 from neol.training.summary import Measured
@@ -126,7 +126,7 @@ def select(
     return int(left[0]), float(scores[0].mean())
 
 
-def _known(result: RolloutResult, verdict: Verdict) -> np.ndarray:
+def _known(result: RolloutResult, verdict: FaultVerdict) -> np.ndarray:
     """The returns f8 (P, n) of the n episodes that count; a candidate's own failure counts as the worst of any."""
     played = ~result.failed_episodes
     if not played.any():

@@ -21,7 +21,7 @@ from neol.network.phenotype import Phenotypes, compile_phenotypes, gene_weights
 from neol.outer.base import LoopMaker, Outcome, Problem
 from neol.outer.registry import loop_name, make_loop
 from neol.rollout.determinism import repeats
-from neol.rollout.faults import Verdict, run_redrawn
+from neol.rollout.faults import FaultVerdict, run_redrawn
 from neol.rollout.life import Life, life_of
 from neol.rollout.open_engine import open_engine
 from neol.rollout.shards import Episodes, RolloutResult, headline
@@ -92,7 +92,7 @@ class Training:
         rate = self.history.timing[-1].steps_per_second
         return Generation(row.columns(), rate, self.fraction_done(), False, genomes, fitness, result)
 
-    def rollout(self, phenotypes: Phenotypes) -> tuple[RolloutResult, Verdict]:
+    def rollout(self, phenotypes: Phenotypes) -> tuple[RolloutResult, FaultVerdict]:
         """This generation's episodes; while the environment fails in all of them, others in their place."""
         run, r = self.config.run, self.config.rollout
         episodes = Episodes(run.seed, seeding.EPISODE, self.outer.generation, r.episodes, r.common_random_numbers)
@@ -130,7 +130,7 @@ class Training:
         record_event(self.folder, self.outer.generation, said)
         self.observer.event(said)
 
-    def _note_failures(self, result: RolloutResult, verdict: Verdict) -> None:
+    def _note_failures(self, result: RolloutResult, verdict: FaultVerdict) -> None:
         """One line for an episode that the environment failed for all, one for every genome's own failure."""
         n, told = result.returns.shape[1], set()
         for f in result.failures:
@@ -142,13 +142,13 @@ class Training:
             where = {"genome": genome, "episode": episode, "attempts": f.attempts}
             self.note({"event": event, "kind": f.kind, **where, "traceback": f.text})
 
-    def _blame(self, fitness: np.ndarray, result: RolloutResult, verdict: Verdict) -> np.ndarray:
+    def _blame(self, fitness: np.ndarray, result: RolloutResult, verdict: FaultVerdict) -> np.ndarray:
         """Genomes with an episode that went on failing, where others lived, get the worst of their fitness f8 (P,)."""
         self._note_failures(result, verdict)
         return np.where(verdict.failed, fitness[~verdict.failed].min(), fitness)
 
     def _row(
-        self, g: Genomes, ph: Phenotypes, fitness: np.ndarray, result: RolloutResult, verdict: Verdict
+        self, g: Genomes, ph: Phenotypes, fitness: np.ndarray, result: RolloutResult, verdict: FaultVerdict
     ) -> HistoryRow:
         best = fittest(fitness)
         returns = verdict.kept(result.returns).mean(axis=1)
