@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 import neol
+from neol import seeding
 from neol.neat.genome import Genomes, first_population, from_arrays, take, to_arrays
 from neol.outer.base import Outcome, Problem, best
 
@@ -21,14 +22,15 @@ class RandomSearch:
         self.problem, self.generation = problem, 0
         self.genomes = self._draw()
 
-    def _draw(self) -> Genomes:  # a population is named by (seed, generation): a resume draws the same
+    def _draw(self) -> Genomes:  # named by (seed, generation), so that a resume draws the same
         p = self.problem
-        return first_population(p.config.neat, p.inputs, p.outputs, 1000 * p.seed + self.generation)[0]
+        named = int(seeding.stream(p.seed, seeding.USER, self.generation, 0, 0)[0] >> np.uint64(2))
+        return first_population(p.config.neat, p.inputs, p.outputs, named)[0]
 
     def ask(self) -> Genomes:
         return self.genomes
 
-    def tell(self, outcome: Outcome) -> None:
+    def tell(self, outcome: Outcome) -> None:  # what was learned in life is not inherited here
         keeper = take(self.genomes, [int(np.argmax(outcome.fitness))])
         self.generation += 1
         self.genomes = self._draw()

@@ -248,7 +248,7 @@ def test_a_run_that_was_killed_and_resumed_ends_in_the_same_bytes(
 
 def test_a_folder_is_not_taken_over_and_settings_hold_at_a_resume(runs: dict[str, Run], tmp_path: Path) -> None:
     path = runs["ppo"].path
-    with pytest.raises(NeolError, match="holds another run"):
+    with pytest.raises(NeolError, match="already holds a run"):
         baselines.train("ppo", "cartpole", out=path, **PPO)
     with pytest.raises(NeolError, match="seed = 4 is not allowed with resume=True"):
         baselines.train("ppo", "cartpole", out=path, resume=True, **{**PPO, "seed": 4})

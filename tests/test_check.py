@@ -170,7 +170,7 @@ def test_exit_codes_say_whether_it_can_be_trained_on() -> None:
     [
         (["cartpool"], "did you mean 'cartpole'"),
         (["nowhere:Env"], "no module 'nowhere'"),
-        (["faulty:Nothing"], "unknown task or environment"),
+        (["faulty:Nothing"], "module 'faulty' has no 'Nothing'"),
         (["faulty:Fine", "--engine", "envpool"], "use gymnasium"),
         (["faulty:Fine", "--steps", "0"], "steps = 0"),
         (["faulty:Fine", "--env-kwargs", "a"], "key=value"),

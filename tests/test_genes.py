@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -42,7 +43,7 @@ TOYS = {  # name -> what it is of, its entry in the table, its default
     "tau": (NODE, 'Gene("tau", NODE, Number(mean=0.5, stdev=0.1, low=0.0, high=1.0), compared=0.0),', 0.5),
     "rate": (GENOME, 'Gene("rate", GENOME, Number(mean=0.5, stdev=0.1, low=0.0, high=1.0)),', 0.5),
 }
-END_OF_TABLE = "crossed=DISABLED, carried=False, own_stream=False),\n)\n"
+TABLE = re.compile(r"^GENES: .*?= \($.*?^\)$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +53,8 @@ def toys(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict
     shutil.copytree(PACKAGE, folder / "neol", ignore=shutil.ignore_patterns("__pycache__"))
     table, lines = folder / "neol" / "neat" / "genes.py", [f"    {entry}\n" for _, entry, _ in TOYS.values()]
     text = table.read_text(encoding="utf-8")
-    assert text.count(END_OF_TABLE) == 1, "the table does not end where this test adds to it"
-    table.write_text(text.replace(END_OF_TABLE, f"{END_OF_TABLE[:-2]}{''.join(lines)})\n"), encoding="utf-8")
+    (whole,) = TABLE.findall(text)
+    table.write_text(text.replace(whole, f"{whole[:-1]}{''.join(lines)})"), encoding="utf-8")
     env = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
     words = [toy_genes.__file__, str(folder / "out.npz"), *(f"{name}:{of}" for name, (of, _, _) in TOYS.items())]
     done = subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, check=False)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from neat.innovation import InnovationTracker
 
 from neol.config.schema import ACTIVATION_ID, AGGREGATION_ID, INITIAL_CONNECTIONS, Config, NeatConfig
+from neol.neat.genes import CONNECTION, GENES, GENOME, NODE
 from neol.neat.genome import (
     CONN_FIELDS,
     NODE_FIELDS,
@@ -305,20 +306,12 @@ def test_concatenate_keeps_the_genomes_of_parts_with_different_capacity():
 
 def test_empty_genomes_are_zeros_of_the_declared_types():
     g = empty_genomes(2, 3, 4)
-    assert [a.shape for a in g] == [(2,)] * 3 + [(2, 3)] * 5 + [(2, 4)] * 5
-    assert [a.dtype.str[1:] for a in g] == [
-        "i4",
-        "i4",
-        "f8",
-        "i4",
-        "f8",
-        "f8",
-        "i1",
-        "i1",
-        "i4",
-        "i4",
-        "i4",
-        "f8",
-        "b1",
-    ]
+    known = {
+        "n_nodes": "i4", "n_conns": "i4", "step_size": "f8", "node_id": "i4", "bias": "f8", "response": "f8",
+        "activation": "i1", "aggregation": "i1", "innovation": "i4", "source": "i4", "target": "i4", "weight": "f8",
+        "enabled": "b1",
+    }  # fmt: skip
+    assert {name: getattr(g, name).dtype.str[1:] for name in known} == known
+    size = {GENOME: (2,), NODE: (2, 3), CONNECTION: (2, 4)}
+    assert all(getattr(g, gene.name).shape == size[gene.of] for gene in GENES)
     assert not any(a.any() for a in g)

@@ -178,7 +178,7 @@ def test_out_that_is_a_file_is_refused_and_kept(tmp_path: Path) -> None:
 
 def test_out_that_holds_another_run_is_refused_and_kept(folder: Path) -> None:
     before = contents(folder)
-    with pytest.raises(NeolError, match=r"holds another run; give resume=True"):
+    with pytest.raises(NeolError, match=r"already holds a run; give resume=True"):
         train("lunarlander", out=folder, **TINY)
     assert contents(folder) == before
 

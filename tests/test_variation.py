@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from neat.genes import DefaultConnectionGene
 
 from neol.config.schema import ACTIVATION_ID, AGGREGATION_ID, INITIAL_CONNECTIONS, Config, NeatConfig
+from neol.neat.genes import GENES
 from neol.neat.genome import CONN_FIELDS, NODE_FIELDS, Genomes, first_population, take
 from neol.neat.innovation import Innovations
 from neol.neat.variation import breed
@@ -57,9 +58,10 @@ class Line:
 
 
 def genes(g: Genomes, p: int) -> list[Any]:
-    """All used genes of genome p, for bit-exact comparison."""
-    nodes = [getattr(g, f)[p, : g.n_nodes[p]].tobytes() for f in NODE_FIELDS]
-    conns = [getattr(g, f)[p, : g.n_conns[p]].tobytes() for f in CONN_FIELDS]
+    """All used genes of genome p, for bit-exact comparison; but for those that no setting holds still."""
+    free = [gene.name for gene in GENES if gene.own_stream]
+    nodes = [getattr(g, f)[p, : g.n_nodes[p]].tobytes() for f in NODE_FIELDS if f not in free]
+    conns = [getattr(g, f)[p, : g.n_conns[p]].tobytes() for f in CONN_FIELDS if f not in free]
     return [float(g.step_size[p]), *nodes, *conns]
 
 

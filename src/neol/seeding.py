@@ -23,6 +23,7 @@ LEARNER = 30
 BOOTSTRAP = 40  # resamples of runs, in statistics over them
 # A worker process's global generators, which environments should not draw from; the check that they do not.
 WORKER, REPEAT = 50, 51
+USER = 60  # whatever an outer loop of somebody else's draws
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import re
 import textwrap
 from typing import Any, NoReturn
 
@@ -34,7 +35,16 @@ class Parser(argparse.ArgumentParser):
         self.lines: tuple[str, ...] = ()  # at the end of the help, as they are
 
     def error(self, message: str) -> NoReturn:
+        wrong = re.match(r"argument [^:]*: invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        if wrong:
+            choices = re.findall(r"[\w-]+", wrong[2])
+            message = f"{self._where()}unknown command '{wrong[1]}'; {nearest(wrong[1], choices)}"
         raise NeolError(f"{message}." if not message.endswith(".") else message)
+
+    def _where(self) -> str:
+        """`train: ` of `neol train`, nothing of `neol`, which every message begins with."""
+        inner = self.prog.partition(" ")[2]
+        return f"{inner}: " if inner else ""
 
     def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
         """As argparse's, but a subcommand names its own unknown options, with the nearest that it has."""
@@ -44,7 +54,7 @@ class Parser(argparse.ArgumentParser):
             options = [o for a in self._actions for o in a.option_strings if o.startswith("--")]
             positions = [str(a.metavar) for a in self._actions if not a.option_strings and a.metavar]
             what = "option" if name.startswith("-") else "argument"
-            raise NeolError(f"{self.prog}: unknown {what} '{name}'; {nearest(name, [*positions, *options])}")
+            raise NeolError(f"{self._where()}unknown {what} '{name}'; {nearest(name, [*positions, *options])}")
         return parsed, unknown
 
     def format_help(self, everything: bool = False) -> str:

@@ -139,13 +139,19 @@ def _make(task: Task, render_mode: str | None) -> Any:
     if task.maker is not None:
         return _checked(_called(task.maker, {}, render_mode), task)
     if task.id.startswith("python:"):
-        raise NeolError(f"'{task.id}' is a function of the program that trained it; call it from Python.")
+        raise NeolError(
+            f"'{task.id}' is an environment of the Python program that trained it; name it as module:{task.id[7:]} "
+            "with --task, or pass it from Python."
+        )
     arguments: dict[str, Any] = dict(task.env_kwargs)
     module, colon, rest = task.id.partition(":")
     if colon and module:
         attribute = getattr(_imported(module), rest, None)
         if callable(attribute):
             return _checked(_called(attribute, arguments, render_mode), task)
+        if rest not in gymnasium.registry:
+            hint = nearest(rest, [n for n in dir(_imported(module)) if n[0].isalpha()])
+            raise NeolError(f"module '{module}' has no '{rest}', and registers no such environment; {hint}")
     env_id = rest if colon else task.id
     if env_id not in gymnasium.registry:
         names = [*TASKS, *gymnasium.registry]

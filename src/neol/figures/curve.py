@@ -34,6 +34,8 @@ def draw_curve(history: Mapping[str, np.ndarray], path: AnyPath, title: str = ""
     steps, below = columns["env_steps"], columns[own]
     if not len(steps):
         raise NeolError("cannot draw the curve: the history has no generations yet.")
+    known = below[np.isfinite(below)]
+    lowest, highest = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     dot = "o" if len(steps) == 1 else None  # one point makes no line
     target = check_suffix(path, SUFFIXES)
     with replacing(target) as part, style():
@@ -49,7 +51,7 @@ def draw_curve(history: Mapping[str, np.ndarray], path: AnyPath, title: str = ""
             axes.tick_params(color=EDGE, labelcolor=MUTED, labelsize=FONT - 1)
             axes.grid(axis="y", color=GRID, lw=0.6)
             axes.set(ylabel=label, axisbelow=True)
-        lower.set(xlim=(0, max(steps.max(), 1)), ylim=(min(0.0, below.min() * 1.15), max(below.max() * 1.15, 1.0)))
+        lower.set(xlim=(0, max(steps.max(), 1)), ylim=(min(0.0, lowest * 1.15), max(highest * 1.15, 1.0)))
         lower.yaxis.set_major_locator(MaxNLocator(3, integer=True))
         lower.xaxis.set_major_formatter(EngFormatter(sep=""))
         lower.set_xlabel(f"environment steps ({len(steps)} generation{'s' * (len(steps) > 1)})")

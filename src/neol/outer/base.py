@@ -2,6 +2,7 @@
 
     loop = MyLoop(problem)                      OuterInit
     genomes = loop.ask()                        OuterSelect
+    loop.metrics(), loop.candidates(outcome, n) about the population that was asked for
     loop.tell(outcome)                          OuterUpdate
 
 A loop draws its randomness by name (seeding.py: seed, purpose, generation ...), so that its `state` is arrays alone

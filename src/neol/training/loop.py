@@ -271,6 +271,8 @@ def train(
     returns True; `observers` are told of everything. `progress` is shown in a terminal or notebook unless you say
     False. Ctrl-C saves and raises KeyboardInterrupt.
     """
+    if outer is not None and not isinstance(outer, str) and not callable(outer):
+        raise NeolError(f"outer = {outer!r} is not allowed; it must be a loop's name, or what makes one (a class).")
     if outer is not None:
         settings["outer"] = outer if isinstance(outer, str) else loop_name(outer)
     if isinstance(config, Config):

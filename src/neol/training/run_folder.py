@@ -79,7 +79,7 @@ def claim_folder(path: Path, config: str, resume: bool, overwrite: bool = False)
             _remove_run(path)
         elif (path / CONFIG).exists():
             raise NeolError(
-                f"'{path}' holds another run; give --resume to go on with it, --overwrite to begin anew, or another "
+                f"'{path}' already holds a run; give --resume to go on with it, --overwrite to begin anew, or another "
                 "--out."
             )
         elif path.is_dir() and not is_free(path):

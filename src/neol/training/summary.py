@@ -97,6 +97,8 @@ def write_summary(folder: Path, summary: Summary) -> None:
 def read_summary(folder: Path) -> NeolSummary | BaselineSummary:
     """The summary of a finished run's folder."""
     path = folder / run_folder.SUMMARY
+    if not path.exists():
+        raise NeolError(f"'{folder}' is not finished: it has no {path.name} yet; finish it with --out and --resume.")
     stored = run_folder.read_json(path)
     kind: type[Any] = BaselineSummary if "algorithm" in stored else NeolSummary
     names = {f.name for f in dataclasses.fields(kind)}
