@@ -46,6 +46,14 @@ def grid_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make(tmp_path_factory.mktemp("grid"), text + grid)
 
 
+def test_a_study_of_which_only_one_arm_was_run_has_a_report(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(small_study(["none", "hebb"], generations=1), encoding="utf-8")
+    words = ["--out", str(tmp_path / "s"), "--arms", "hebb", "--tasks", "cartpole", "--quiet"]
+    assert main(["study", "run", str(tmp_path / "s.toml"), *words]) == 0
+    assert main(["report", str(tmp_path / "s"), "--quiet"]) == 0
+    assert "hebb" in (tmp_path / "s" / "report" / "index.html").read_text(encoding="utf-8")
+
+
 def test_a_report_has_its_page_figures_and_tables(report: Path) -> None:
     assert {p.name for p in report.iterdir()} == FILES
     figures = {p.name for p in (report / "figures").iterdir()}

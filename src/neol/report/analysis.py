@@ -125,7 +125,7 @@ def _improvement(
 ) -> dict[tuple[str, str], Interval]:
     out = {}
     for arm, against in pairs:
-        both = common_tasks(study, scores)
+        both = [t for t in common_tasks(study, scores) if (t, arm) in scores and (t, against) in scores]
         found = (
             stats.probability_of_improvement(
                 {t: scores[t, arm] for t in both}, {t: scores[t, against] for t in both}, seed

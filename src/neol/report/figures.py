@@ -96,7 +96,7 @@ def draw_convergence(path: Path, curves: Sequence[Curve], xlabel: str, ylabel: s
         _dress(axes)
         axes.set_xlabel(xlabel, size=FONT)
         axes.set_ylabel(ylabel, size=FONT)
-        axes.set_xlim(0, last)
+        axes.set_xlim(0, last or 1)  # one generation: generation 0 alone
         if last >= 10_000:
             axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=FONT, handlelength=2.6)

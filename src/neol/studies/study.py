@@ -106,7 +106,8 @@ class Study:
     @property
     def reference(self) -> str:
         """The arm that the others are compared with, or ''."""
-        return self.facts.get("reference", "")
+        named = self.facts.get("reference", "")
+        return named if named in [a.name for a in self.arms] else ""  # a part of a study may have been run without it
 
     def label(self, arm: str) -> str:
         """How an arm is called in tables and figures."""
