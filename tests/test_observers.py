@@ -21,7 +21,7 @@ from neol.training.history import History, HistoryRow
 from neol.training.observers import NOTE, Event, Generation, Observer, Started
 from neol.training.progress import WIDTH, Progress, TrainingProgress, short
 from neol.training.run import Run
-from neol.training.session import count_events
+from neol.training.session import count_events, record_event
 
 TINY: dict[str, Any] = {
     "pop_size": 8, "elitism": 1, "episodes": 1, "max_steps": 50, "threads": 1, "champion_candidates": 2,
@@ -257,3 +257,64 @@ def test_messages_speak_python_in_python_and_options_on_the_command_line() -> No
     error = NeolError("give --resume, or another --max-env-steps; a - b -- c stays.")
     assert str(error) == "give resume=True, or another max_env_steps; a - b -- c stays."
     assert error.sentence == "give --resume, or another --max-env-steps; a - b -- c stays."
+
+
+def test_a_refused_overwrite_leaves_the_run_that_was_there(tmp_path: Path) -> None:
+    good = neol.train("cartpole", out=tmp_path / "run", **TINY)
+    before = {f.name: f.read_bytes() for f in good.path.iterdir()}
+    refused: list[dict[str, Any]] = [{"outer": "python:Foo"}, {"outer": "hedge", "return_low": 1.0, "return_high": 2.0}]
+    for settings in refused:
+        with pytest.raises(NeolError):
+            neol.train("cartpole", out=good.path, overwrite=True, **{**TINY, **settings})
+        assert {f.name: f.read_bytes() for f in good.path.iterdir()} == before
+
+
+def test_an_overwritten_run_is_kept_until_the_new_one_has_a_checkpoint(tmp_path: Path) -> None:
+    good = neol.train("cartpole", out=tmp_path / "run", **TINY)
+    before = (good.path / "history.csv").read_bytes()
+
+    def crash(done: Generation) -> None:
+        raise Crash
+
+    with pytest.raises(Crash):
+        neol.train("cartpole", out=good.path, overwrite=True, callback=crash, seed=9, **TINY)
+    back = neol.train(out=good.path, resume=True)  # as after a kill: the old one is there again
+    assert (back.path / "history.csv").read_bytes() == before
+    assert back.config.run.seed == 0
+
+
+def test_only_one_process_works_on_a_folder(tmp_path: Path) -> None:
+    def second(done: Generation) -> None:
+        with pytest.raises(NeolError, match="another process is working on"):
+            neol.train("cartpole", out=tmp_path / "run", resume=True, **TINY)
+
+    neol.train("cartpole", out=tmp_path / "run", callback=second, **TINY)
+    assert not [f for f in (tmp_path / "run").iterdir() if f.name.startswith(".")]
+
+
+def test_runs_that_begin_at_once_without_out_get_a_folder_each(tmp_path: Path) -> None:
+    code = f"import neol; neol.train('cartpole', **{TINY!r})"
+    words = [sys.executable, "-c", code]
+    runs = [subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    assert [r.communicate()[1] for r in runs] == [""] * 3
+    assert len([p for p in (tmp_path / "runs").iterdir() if (p / "summary.json").exists()]) == 3
+
+
+def test_a_finished_run_that_goes_on_has_no_stale_summary(tmp_path: Path) -> None:
+    neol.train("cartpole", out=tmp_path / "run", **{**TINY, "generations": 1})
+
+    def press(done: Generation) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        neol.train(out=tmp_path / "run", resume=True, generations=5, callback=press)
+    with pytest.raises(NeolError, match="is not finished"):
+        _ = neol.load(tmp_path / "run").summary
+
+
+def test_a_torn_line_of_events_costs_only_itself(tmp_path: Path) -> None:
+    record_event(tmp_path, 0, Event("worker died", ""))
+    with open(tmp_path / "events.jsonl", "a") as f:
+        f.write('{"generation": 1, "ev')
+    record_event(tmp_path, 2, Event("worker died", ""))
+    assert count_events(tmp_path) == {"worker died": 2}

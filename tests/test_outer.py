@@ -12,6 +12,7 @@ import pytest
 
 import neol
 from neol.errors import NeolError
+from neol.neat.genome import take
 from neol.outer.base import METHODS, Outcome
 from neol.outer.registry import LOOPS, make_loop
 from neol.training.configure import configure
@@ -75,3 +76,43 @@ def test_what_is_no_outer_loop_is_refused_with_the_method_that_it_lacks(tmp_path
     assert set(METHODS) == {"ask", "tell", "metrics", "candidates", "state", "restore"}
     with pytest.raises(NeolError, match="outer = 'neatt' is not allowed; did you mean 'neat'"):
         neol.train("cartpole", out=tmp_path / "run", outer="neatt", **TINY)
+
+
+def loop_with(**methods: Any) -> Any:
+    return type("Odd", (RandomSearch,), methods)
+
+
+@pytest.mark.parametrize(
+    ("methods", "words"),
+    [
+        ({"metrics": lambda self: {"generation": 3}}, "has the name 'generation'"),
+        ({"metrics": lambda self: {"best_nodes": 3}}, "has the name 'best_nodes'"),
+        ({"metrics": lambda self: {"a": None}}, "metric a = None is not allowed; it must be a number"),
+        ({"metrics": lambda self: None}, r"metrics\(\) returned a NoneType"),
+        ({"metrics": lambda self: {"ab"[self.generation % 2]: 1}}, "has the names b; it had a"),
+        ({"metrics": lambda self: {"a": 1 if self.generation == 0 else 1.5}}, "whole number in generation 0"),
+        (
+            {"candidates": lambda self, outcome, count: take(self.genomes, slice(0))},
+            r"candidates\(\) returned no genome",
+        ),
+        ({"ask": lambda self: [1, 2]}, r"ask\(\) returned a list"),
+        ({"tell": lambda self, outcome: None}, "generation is 0 after tell"),
+        ({"state": lambda self: {"x": np.array([{}])}}, "'outer.x' cannot be saved"),
+    ],
+)
+def test_what_a_loop_gives_is_checked_in_one_sentence(methods: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(NeolError, match=words):
+        neol.train("cartpole", out=tmp_path / "run", outer=loop_with(**methods), generations=3, rule="none", **TINY)
+
+
+def test_metrics_are_written_by_name_and_keep_their_kind(tmp_path: Path) -> None:
+    def metrics(self: Any) -> dict[str, Any]:
+        pair = [("whole", np.int64(3)), ("real", float(self.generation))]
+        return dict(pair if self.generation % 2 else reversed(pair))
+
+    run = neol.train(
+        "cartpole", out=tmp_path / "a", outer=loop_with(metrics=metrics), generations=3, rule="none", **TINY
+    )
+    assert run.history["whole"].tolist() == [3, 3, 3]
+    assert run.history["real"].tolist() == [0.0, 1.0, 2.0]
+    assert b",3," in (run.path / "history.csv").read_bytes()

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
@@ -41,6 +41,20 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, previous)
     if waiting:
         raise KeyboardInterrupt
+
+
+def lock_file(path: Path) -> IO[str] | None:
+    """The open file, locked for this process, or None where another has it. Whoever holds it may remove it."""
+    while True:
+        file = open(path, "w")  # noqa: SIM115 it is open as long as it is locked
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        except BlockingIOError:
+            file.close()
+            return None
+        file.close()  # its holder removed it between our opening and locking: there is another now
 
 
 @contextmanager

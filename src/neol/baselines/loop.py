@@ -179,13 +179,12 @@ def train_config(
     """The same with a whole configuration."""
     require_packages()
     choose_engine(find_task(config.task), "envpool")
-    folder = Path(out)
-    resumed = open_folder(folder, config, resume, overwrite)
     told: list[Observer] = [*observers, *([Callback(callback)] if callback else [])]
     if wanted_here() if progress is None else progress:
         told.append(TrainingProgress())
-    observer = Observers(told)
-    with run_folder.withdrawn_if_refused(folder):
+    observer, folder = Observers(told), Path(out).absolute()
+    with run_folder.held(folder), run_folder.withdrawn_if_refused(folder):
+        resumed = open_folder(folder, config, resume, overwrite)
         return run_to_end(BaselineTraining(config, folder, observer), resumed, observer)
 
 

@@ -15,7 +15,7 @@ from neol.cli.options import UNSET, Parser, settings_options
 from neol.config.schema import fields
 from neol.envs.tasks import TASKS
 from neol.errors import EXIT_INTERRUPTED, NeolError
-from neol.training.configure import PRESETS, configure, default_folder
+from neol.training.configure import PRESETS
 
 
 def train_options(parser: Parser) -> None:
@@ -41,24 +41,35 @@ def train_command(args: argparse.Namespace) -> int:
     stored = args.resume and args.out is not None and os.path.exists(args.out / "config.toml")
     if args.task is None and args.config is None and not stored:
         raise NeolError(f"train needs a TASK; valid: {', '.join(TASKS)}.")
-    if args.out is None:
-        planned = configure(args.task, config_file=args.config, **source, **settings)
-        args.out = default_folder(planned, args.preset, args.resume)
     from neol.training.loop import train
+    from neol.training.observers import Observer, Started
+    from neol.training.run import Run
 
+    class Folder(Observer):
+        """Remembers where the run is."""
+
+        path = args.out
+
+        def started(self, start: Started) -> None:
+            self.path = start.folder
+
+    where = Folder()
     try:
         run = train(
-            args.task, out=args.out, resume=args.resume, overwrite=args.overwrite, progress=not args.quiet,
-            config=args.config, **source, **settings,
+            args.task, out=args.out, observers=[where], resume=args.resume, overwrite=args.overwrite,
+            progress=not args.quiet, config=args.config, **source, **settings,
         )  # fmt: skip
     except KeyboardInterrupt:
-        out = shlex.quote(str(args.out))
-        saved = (args.out / "checkpoint.npz").exists()
-        best = shlex.quote(str(args.out / "champion.json"))
+        folder = where.path and Path(os.path.relpath(where.path))
+        out = shlex.quote(str(folder))
+        saved = folder is not None and (folder / "checkpoint.npz").exists()
+        best = shlex.quote(str(folder and folder / "champion.json"))
         what = f"saved; best so far: {best}. Go on with: neol train --out {out} --resume"
         what = what if saved else "there was nothing to save yet."
         print(f"Interrupted; {what}", file=sys.stderr)
         return EXIT_INTERRUPTED
+    if args.out is None or not args.out.is_absolute():
+        run = Run(os.path.relpath(run.path))  # as it was named
     pictures = _pictures(run) if args.film else {}
     if args.json:
         print(json.dumps(run.summary.as_dict(), indent=1))

@@ -119,6 +119,8 @@ def controller(source: Controller) -> PlasticNetwork:
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         return PlasticNetwork.from_json(path / "champion.json" if path.is_dir() else path)
+    if not hasattr(source, "champion"):
+        raise NeolError(f"{source!r} is not allowed; it must be a run, a run's folder, a network file or a network.")
     return source.champion
 
 

@@ -49,7 +49,7 @@ class OuterLoop(Protocol):
         """The number of generations told so far."""
 
     def ask(self) -> Genomes:
-        """The population to evaluate next."""
+        """The population to evaluate next: the same however often it is asked for before the next `tell`."""
 
     def tell(self, outcome: Outcome) -> None:
         """Take in how the population of the last `ask` fared, and make the next one."""
@@ -77,6 +77,57 @@ METHODS = ("ask", "tell", "metrics", "candidates", "state", "restore")
 def best(genomes: Genomes, merit: np.ndarray, count: int) -> Genomes:
     """The `count` genomes of highest merit f8 (P,), in that order; of equals the first."""
     return take(genomes, np.argsort(-merit, kind="stable")[:count])
+
+
+def population(found: object, method: str) -> Genomes:
+    """What a loop returned as genomes, or a NeolError."""
+    if not isinstance(found, Genomes) or not len(found.n_nodes):
+        what = "no genome" if isinstance(found, Genomes) else f"a {type(found).__name__}"
+        raise NeolError(f"the outer loop's {method}() returned {what}; it must return Genomes, at least one.")
+    return found
+
+
+def check_advanced(loop: OuterLoop, before: int) -> None:
+    """A NeolError where `tell` did not count its generation: the run would never end."""
+    if loop.generation != before + 1:
+        raise NeolError(f"the outer loop's generation is {loop.generation!r} after tell(); it must be {before + 1}.")
+
+
+RESERVED = (
+    "generation", "env_steps", "best_fitness", "mean_fitness", "median_fitness", "best_return", "mean_return",
+    "mean_steps", "best_nodes", "best_connections", "mean_nodes", "mean_connections", "mean_step_size",
+    "mean_weight_change",
+)  # fmt: skip  # columns of history.csv that are not the loop's
+
+
+def checked_metrics(found: object, first: Mapping[str, float] | None) -> dict[str, float]:
+    """A loop's columns as int and float, or a NeolError; `first`: all columns of generation 0, which set the kinds."""
+    if not isinstance(found, Mapping):
+        raise NeolError(
+            f"the outer loop's metrics() returned a {type(found).__name__}; it must return names and numbers."
+        )
+    own = [n for n in first if n not in RESERVED] if first is not None else list(found)
+    if sorted(map(str, found)) != sorted(map(str, own)):
+        raise NeolError(
+            f"the outer loop's metrics() has the names {', '.join(map(str, found))}; it had {', '.join(own)}."
+        )
+    out: dict[str, float] = {}
+    for name in own:
+        value = found[name]
+        if not isinstance(name, str) or name in RESERVED or not name.isprintable():
+            raise NeolError(
+                f"the outer loop's metrics() has the name {name!r}; it must be text, and none of NEOL's own."
+            )
+        if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
+            raise NeolError(f"the outer loop's metric {name} = {value!r} is not allowed; it must be a number.")
+        whole = isinstance(value, int | np.integer | np.bool_) if first is None else isinstance(first[name], int)
+        if whole and (value != value or value in (np.inf, -np.inf) or int(value) != value or abs(int(value)) > 2**53):
+            raise NeolError(
+                f"the outer loop's metric {name} = {value!r} is not allowed; it was a whole number in generation 0, so "
+                "it must be one below 2^53 (or give floats from the start)."
+            )
+        out[name] = int(value) if whole else float(value)
+    return out
 
 
 def check_loop(loop: object, name: str) -> None:

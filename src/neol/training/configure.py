@@ -13,7 +13,7 @@ from neol.envs.registry import Maker, choose_engine, find
 from neol.envs.tasks import Task
 from neol.errors import NeolError, nearest
 from neol.files import slug
-from neol.training.run_folder import MAY_CHANGE, is_free
+from neol.training.run_folder import MAY_CHANGE, is_taken
 
 if TYPE_CHECKING:  # it loads the kernels, and `neol --help` needs this module
     from neol.outer.base import LoopMaker
@@ -127,7 +127,7 @@ def default_folder(resolved: Resolved, preset: str, resume: bool) -> Path:
     first = Path("runs") / name
     last = path = first
     for n in itertools.count(2):
-        if is_free(path):
+        if not is_taken(path):
             break
         last, path = path, first.with_name(f"{name}-{n}")
     return last if resume else path

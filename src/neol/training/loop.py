@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,10 @@ from neol.config.schema import Config
 from neol.envs.registry import Maker
 from neol.errors import NeolError
 from neol.jit import announce_compilation
-from neol.neat.genome import Genomes, concatenate, from_arrays, take, to_arrays
+from neol.neat.genome import Genomes, concatenate, empty_genomes, from_arrays, take, to_arrays
 from neol.network.normalization import IDENTITY, Moments, from_moments, merged, no_moments
 from neol.network.phenotype import Phenotypes, compile_phenotypes, gene_weights
-from neol.outer.base import LoopMaker, Outcome, Problem
+from neol.outer.base import LoopMaker, Outcome, Problem, check_advanced, checked_metrics, population
 from neol.outer.registry import loop_name, make_loop
 from neol.rollout.determinism import repeats
 from neol.rollout.faults import FaultVerdict, run_redrawn
@@ -50,7 +51,7 @@ class Training:
         self.seen = no_moments(1, self.task.n_inputs)  # of all observations so far, where they are normalised
         self.history = History()
         self.archive: list[Genomes] = []  # the best genome of each of the last generations, as it was evaluated
-        self.finalists = take(self.outer.ask(), slice(0))  # whom the loop would deploy of the last generation, likewise
+        self.finalists = empty_genomes(0, 1, 1)  # whom the loop would deploy of the last generation, likewise
 
     def describe(self) -> str:
         r, count = self.config.rollout, self.engine.threads
@@ -65,7 +66,7 @@ class Training:
     def advance(self) -> Generation:
         """Evaluate the population, record it, and make the next one."""
         started, cpu = time.monotonic(), time.process_time()
-        genomes = self.outer.ask()
+        genomes = population(self.outer.ask(), "ask")
         phenotypes = self.compile(genomes)
         before = time.monotonic()
         result, verdict = self.rollout(phenotypes)
@@ -85,8 +86,9 @@ class Training:
             row = self._row(genomes, phenotypes, fitness, result, verdict)
             keep = self.config.run.champion_candidates
             self.archive = [*self.archive, take(genomes, [fittest(fitness)])][-keep:]
-            self.finalists = self.outer.candidates(outcome, keep)
+            self.finalists = population(self.outer.candidates(outcome, keep), "candidates")
             self.outer.tell(outcome)
+            check_advanced(self.outer, row.generation)
             spent = time.monotonic() - started
             self.history.add(row, rollout_seconds, spent, time.process_time() - cpu, result.env_steps)
         rate = self.history.timing[-1].steps_per_second
@@ -154,7 +156,7 @@ class Training:
         returns = verdict.kept(result.returns).mean(axis=1)
         returns = np.where(verdict.failed, returns[~verdict.failed].min(), returns)
         more = {
-            **self.outer.metrics(),
+            **checked_metrics(self.outer.metrics(), self.history.rows[0].more if self.history.rows else None),
             "best_nodes": int(np.diff(ph.node_start)[best]),  # those that an output depends on
             "best_connections": int(np.diff(ph.edge_start[ph.node_start])[best]),
             "mean_nodes": float(g.n_nodes.mean()),
@@ -258,7 +260,7 @@ def train(
     observers: Sequence[Observer] = (),
     progress: bool | None = None,
     preset: str = "default",
-    config: Config | str | os.PathLike[str] | None = None,
+    config: Config | Resolved | str | os.PathLike[str] | None = None,
     neat_config: str | os.PathLike[str] | None = None,
     **settings: Any,
 ) -> Run:
@@ -275,6 +277,8 @@ def train(
         raise NeolError(f"outer = {outer!r} is not allowed; it must be a loop's name, or what makes one (a class).")
     if outer is not None:
         settings["outer"] = outer if isinstance(outer, str) else loop_name(outer)
+    if isinstance(config, Resolved):
+        task, config = task or config.task.maker, config.config
     if isinstance(config, Config):
         wanted = resolve(config.replace(**settings), task)
         said: Mapping[str, Any] = wanted.config.flat()
@@ -284,18 +288,31 @@ def train(
         whole = preset != "default" or config or neat_config
         said = {k: v for k, v in wanted.config.flat().items() if whole or k in explicit}
     loop = outer if callable(outer) else None
-    folder = default_folder(wanted, preset, resume) if out is None else Path(out)
-    final, resumed = run_folder.open_folder(folder, wanted.config, resume, said, overwrite)
     told: list[Observer] = [*observers, *([Callback(callback)] if callback else [])]
     if wanted_here() if progress is None else progress:
         told.append(TrainingProgress())
-    if final.run.tensorboard:
-        told.append(TensorBoard(folder))
-    observer = Observers(told)
-    announced = announce_compilation(lambda text: observer.event(Event(NOTE, text)))
-    with run_folder.withdrawn_if_refused(folder), announced:
-        resolved = resolve(final, task if callable(task) else None, loop)
-        session = Training(resolved, folder, observer)
+    with ExitStack() as stack:
+        folder = Path(out).absolute() if out is not None else None
+        if folder is None:
+            folder = hold_default(stack, lambda: default_folder(wanted, preset, resume).absolute())
+        else:
+            stack.enter_context(run_folder.held(folder))
+        final, resumed = run_folder.open_folder(folder, wanted.config, resume, said, overwrite)
+        observer = Observers([*told, *([TensorBoard(folder)] if final.run.tensorboard else [])])
+        stack.enter_context(announce_compilation(lambda text: observer.event(Event(NOTE, text))))
+        stack.enter_context(run_folder.withdrawn_if_refused(folder))
+        session = Training(resolve(final, task if callable(task) else None, loop), folder, observer)
         if not resumed:
             session.check_repeats()
         return run_to_end(session, resumed, observer)
+
+
+def hold_default(stack: ExitStack, choose: Callable[[], Path]) -> Path:
+    """A default folder to ourselves: where another process was quicker, the next one."""
+    for _ in range(100):
+        folder = choose()
+        with suppress(run_folder.Busy):
+            stack.enter_context(run_folder.held(folder))
+            return folder
+        time.sleep(0.05)
+    raise NeolError(f"'{folder}' is taken again and again; give --out.")

@@ -81,7 +81,7 @@ def short(number: float) -> str:
 
 def wanted_here() -> bool:
     """Whether somebody is likely to look: a terminal, or a notebook."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return (sys.stderr is not None and sys.stderr.isatty()) or "ipykernel" in sys.modules
 
 
 class TrainingProgress(Observer):

@@ -11,7 +11,9 @@ import hashlib
 import importlib.metadata
 import io
 import json
+import os
 import platform
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,12 +24,15 @@ import numpy as np
 from neol.config.schema import Config, fields
 from neol.errors import NeolError
 from neol.files import finite, is_part, write_atomic
+from neol.system import lock_file
 
 CHECKPOINT_VERSION = 3
 CONFIG, HISTORY, TIMING = "config.toml", "history.csv", "timing.csv"
 CHECKPOINT, CHAMPION, SUMMARY = "checkpoint.npz", "champion.json", "summary.json"
 EVENTS = "events.jsonl"
 POLICY, FINAL_POLICY = "champion.npz", "final.npz"  # of a baseline
+REPLACED = ".replaced.part.run"  # a run that is being overwritten, until the new one has a checkpoint
+LOCK = ".run.part.lock"  # held by the process that works on the folder
 PICTURES = ("agent.mp4", "network.svg", "curve.svg")
 # In the order in which they are removed: a folder that is half removed is still a run's.
 RUN_FILES = (
@@ -73,10 +78,11 @@ def claim_folder(path: Path, config: str, resume: bool, overwrite: bool = False)
     if resume and overwrite:
         raise NeolError("--resume is not allowed with --overwrite; a run is gone on with, or begun anew.")
     try:
+        _settle(path)
         if (path / CONFIG).exists() and resume:
             return True
         if (path / CONFIG).exists() and (overwrite or not _has_begun(path)):
-            _remove_run(path)
+            _put_aside(path)
         elif (path / CONFIG).exists():
             raise NeolError(
                 f"'{path}' already holds a run; give --resume to go on with it, --overwrite to begin anew, or another "
@@ -93,14 +99,14 @@ def claim_folder(path: Path, config: str, resume: bool, overwrite: bool = False)
 
 @contextmanager
 def withdrawn_if_refused(path: Path) -> Iterator[None]:
-    """A run that is refused before it has anything to show leaves no folder; one with faults to read about stays."""
+    """A run that is refused before it has anything to show leaves no folder, and the run that it should overwrite
+    stays; what it has to tell of faults (events.jsonl) stays too, where it overwrites none."""
     try:
         yield
     except NeolError:
-        if not _has_begun(path) and not (path / EVENTS).exists():
-            with suppress(OSError):
-                (path / CONFIG).unlink(missing_ok=True)
-                path.rmdir()  # unless something else is in it
+        if not _has_begun(path) and ((path / REPLACED).exists() or not (path / EVENTS).exists()):
+            (path / CONFIG).unlink(missing_ok=True)
+            _settle(path)
         raise
 
 
@@ -109,17 +115,65 @@ def is_free(path: Path) -> bool:
     return not path.exists() or (path.is_dir() and all(is_part(f) for f in path.iterdir()))
 
 
+def is_taken(path: Path) -> bool:
+    """Whether a default folder's name is in use, be it for a run that has just begun."""
+    return not is_free(path) or (path / LOCK).exists()
+
+
 def _has_begun(path: Path) -> bool:
     """Whether a run's folder has more than its settings: one that failed before its first checkpoint blocks nothing."""
     return any((path / name).exists() for name in (CHECKPOINT, SUMMARY, CHAMPION, POLICY))
 
 
-def _remove_run(path: Path) -> None:
-    """Remove what a run writes; whatever else lies in the folder stays."""
+def _put_aside(path: Path) -> None:
+    """What a run wrote goes into a folder of its own until the next one has a checkpoint; all else stays as it is."""
+    (path / REPLACED).mkdir(exist_ok=True)
     for name in RUN_FILES:
-        (path / name).unlink(missing_ok=True)
-    for old in (path / "tensorboard").glob("events.out.tfevents.*"):
-        old.unlink()
+        if (path / name).is_file():
+            os.replace(path / name, path / REPLACED / name)
+
+
+def _settle(path: Path) -> None:
+    """Of a run that was put aside: gone if its successor has begun, back in its place if not."""
+    aside = path / REPLACED
+    if not aside.is_dir():
+        return
+    if not _has_begun(path):
+        (path / EVENTS).unlink(missing_ok=True)
+        for file in aside.iterdir():
+            os.replace(file, path / file.name)
+    shutil.rmtree(aside)
+
+
+def forget_replaced(path: Path) -> None:
+    """A run has its first checkpoint: the one that it overwrites is not needed any more."""
+    _settle(path)
+
+
+class Busy(NeolError):
+    """Another process works on the folder."""
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """The folder, made if need be, to ourselves; the operating system frees it with the process, whatever ends that."""
+    try:
+        created = not path.exists()
+        path.mkdir(parents=True, exist_ok=True)
+        lock = lock_file(path / LOCK)
+    except OSError as e:
+        raise NeolError(f"cannot use '{path}' as a run's folder: {e.strerror}.") from None
+    if lock is None:
+        raise Busy(f"another process is working on '{path}'; wait for it to end, or give another --out.")
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            (path / LOCK).unlink(missing_ok=True)
+        lock.close()
+        if created:
+            with suppress(OSError):
+                path.rmdir()  # unless something is in it
 
 
 def read_config(path: Path) -> Config:
@@ -138,6 +192,9 @@ def read_config_text(path: Path) -> str:
 
 def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray], config: Settings) -> None:
     """Replace the checkpoint with these named arrays."""
+    for name, array in arrays.items():
+        if np.asarray(array).dtype.hasobject:
+            raise NeolError(f"'{name}' cannot be saved; a state must be arrays of numbers or text, not of objects.")
     named = {_VERSION: np.array(CHECKPOINT_VERSION), **arrays, _DIGEST: _digest(arrays, config)}
     write_atomic(path / CHECKPOINT, lambda f: np.savez(f, **named))  # type: ignore[arg-type]
 

@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -73,9 +74,11 @@ class Saver:
             return
         s, started = self.session, time.monotonic()
         with uninterrupted():
+            (s.folder / run_folder.SUMMARY).unlink(missing_ok=True)  # of a run that was finished, and now goes on
             run_folder.write_checkpoint(s.folder, {**s.arrays(), **s.history.arrays()}, s.config)
             s.history.write(s.folder)
             s.write_best()
+            run_folder.forget_replaced(s.folder)
         self._saved = time.monotonic()
         self._cost = self._saved - started
 
@@ -133,8 +136,10 @@ def named(name: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 def record_event(folder: Path, generation: int, event: Event) -> None:
     """A line in events.jsonl."""
     line = {"generation": generation, "event": event.kind, **event.details}
-    with open(folder / run_folder.EVENTS, "a", encoding="utf-8") as f:
-        f.write(json.dumps(line) + "\n")
+    path = folder / run_folder.EVENTS
+    torn = path.exists() and path.read_bytes()[-1:] not in (b"\n", b"")
+    with open(path, "a", encoding="utf-8") as f:
+        f.write("\n" * torn + json.dumps(line) + "\n")
 
 
 def count_events(folder: Path) -> dict[str, int]:
@@ -143,7 +148,8 @@ def count_events(folder: Path) -> dict[str, int]:
     if not path.exists():
         return {}
     counts: Counter[str] = Counter()
-    for line in path.read_text(encoding="utf-8").splitlines():
-        event = json.loads(line)
-        counts[str(event["event"])] += int(event.get("times", 1))
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        with suppress(ValueError, TypeError, KeyError, AttributeError):  # a line that a kill cut off
+            event = json.loads(line)
+            counts[str(event["event"])] += int(event.get("times", 1))
     return dict(counts)
