@@ -74,8 +74,8 @@ class Saver:
             return
         s, started = self.session, time.monotonic()
         with uninterrupted():
-            (s.folder / run_folder.SUMMARY).unlink(missing_ok=True)  # of a run that was finished, and now goes on
             run_folder.write_checkpoint(s.folder, {**s.arrays(), **s.history.arrays()}, s.config)
+            (s.folder / run_folder.SUMMARY).unlink(missing_ok=True)  # of a run that was finished, and now goes on
             s.history.write(s.folder)
             s.write_best()
             run_folder.forget_replaced(s.folder)
@@ -92,7 +92,7 @@ def run_to_end(session: Session, resumed: bool, observer: Observer) -> Run:
             session.history.restore(arrays)
             session.restore(arrays)
             session.history.write(session.folder)
-            write_atomic(session.folder / run_folder.CONFIG, session.config.to_toml())  # the budget may have changed
+        write_atomic(session.folder / run_folder.CONFIG, session.config.to_toml())  # the budget may have changed
         before = tuple(session.history.rows)
         observer.started(Started(session.folder, session.describe(), before, session.fraction_done()))
         status = _evolve(session, observer)
