@@ -426,7 +426,7 @@ BAD: dict[str, tuple[Build, str]] = {
         ],
         "num_inputs",
     ),
-    "out already holds a run": (lambda r, o, t: ["train", "lunarlander", "--out", o], "holds another run"),
+    "out already holds a run": (lambda r, o, t: ["train", "lunarlander", "--out", o], "already holds a run"),
     "resume of another task": (lambda r, o, t: ["train", "cartpole", "--out", o, "--resume"], "task = cartpole"),
     "resume with another lr": (lambda r, o, t: ["train", "--out", o, "--resume", "--lr=9"], "lr = 9.0"),
     "truncated checkpoint": (lambda r, o, t: ["train", "--out", cut(o, 3000), "--resume"], "checkpoint.npz"),
