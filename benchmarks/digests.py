@@ -4,7 +4,8 @@
     python benchmarks/digests.py --compare before.json        # on the change; prints what differs, exit code 1
 
 Bits hold on one machine and one set of package versions, so a digest file is for comparing two commits side by side;
-`results/digests.json` is the latest one recorded, with the versions that it was recorded with.
+`results/digests.json` was recorded before the move into packages (versions as in constraints.txt); since then only
+Hedge's two differ, whose history has another column name.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import importlib.metadata
 import io
 import json
 import os
@@ -281,6 +280,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def versions(*more: str) -> dict[str, str]:
     """Versions of everything that results may depend on."""
+    import importlib.metadata
+
     out = {"python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}
     for name in ("neol", "numpy", "numba", "llvmlite", "envpool", "gymnasium", "mujoco", "ray", *more):
         try:
