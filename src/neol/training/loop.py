@@ -297,10 +297,12 @@ def train(
             folder = hold_default(stack, lambda: default_folder(wanted, preset, resume).absolute())
         else:
             stack.enter_context(run_folder.held(folder))
+        gone_on_with = resume and (folder / run_folder.CONFIG).exists()
         final, resumed = run_folder.open_folder(folder, wanted.config, resume, said, overwrite)
+        if not gone_on_with:
+            stack.enter_context(run_folder.withdrawn_if_refused(folder))
         observer = Observers([*told, *([TensorBoard(folder)] if final.run.tensorboard else [])])
         stack.enter_context(announce_compilation(lambda text: observer.event(Event(NOTE, text))))
-        stack.enter_context(run_folder.withdrawn_if_refused(folder))
         session = Training(resolve(final, task if callable(task) else None, loop), folder, observer)
         if not resumed:
             session.check_repeats()
