@@ -15,7 +15,7 @@ from neol.cli.options import UNSET, Parser, settings_options
 from neol.config.schema import fields
 from neol.envs.tasks import TASKS
 from neol.errors import EXIT_INTERRUPTED, NeolError
-from neol.training.configure import PRESETS
+from neol.training.configure import PRESETS, configure
 
 
 def train_options(parser: Parser) -> None:
@@ -41,6 +41,8 @@ def train_command(args: argparse.Namespace) -> int:
     stored = args.resume and args.out is not None and os.path.exists(args.out / "config.toml")
     if args.task is None and args.config is None and not stored:
         raise NeolError(f"train needs a TASK; valid: {', '.join(TASKS)}.")
+    if args.out is None:
+        configure(args.task, config_file=args.config, **source, **settings)  # mistakes, before anything heavy is loaded
     from neol.training.loop import train
     from neol.training.observers import Observer, Started
     from neol.training.run import Run
