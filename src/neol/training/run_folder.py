@@ -77,7 +77,7 @@ def claim_folder(path: Path, config: str, resume: bool, overwrite: bool = False)
     if resume and overwrite:
         raise NeolError("--resume is not allowed with --overwrite; a run is gone on with, or begun anew.")
     try:
-        _settle(path)
+        settle_replaced(path)
         if (path / CONFIG).exists() and resume:
             return True
         if (path / CONFIG).exists() and (overwrite or not _has_begun(path)):
@@ -105,7 +105,7 @@ def withdrawn_if_refused(path: Path) -> Iterator[None]:
     except NeolError:
         if not _has_begun(path) and ((path / REPLACED).exists() or not (path / EVENTS).exists()):
             (path / CONFIG).unlink(missing_ok=True)
-            _settle(path)
+            settle_replaced(path)
         raise
 
 
@@ -132,7 +132,7 @@ def _put_aside(path: Path) -> None:
             os.replace(path / name, path / REPLACED / name)
 
 
-def _settle(path: Path) -> None:
+def settle_replaced(path: Path) -> None:
     """Of a run that was put aside: gone if its successor has begun, back in its place if not."""
     aside = path / REPLACED
     if not aside.is_dir():
@@ -142,11 +142,6 @@ def _settle(path: Path) -> None:
         for file in aside.iterdir():
             os.replace(file, path / file.name)
     shutil.rmtree(aside)
-
-
-def forget_replaced(path: Path) -> None:
-    """A run has its first checkpoint: the one that it overwrites is not needed any more."""
-    _settle(path)
 
 
 class Busy(NeolError):

@@ -78,7 +78,7 @@ class Saver:
             (s.folder / run_folder.SUMMARY).unlink(missing_ok=True)  # of a run that was finished, and now goes on
             s.history.write(s.folder)
             s.write_best()
-            run_folder.forget_replaced(s.folder)
+            run_folder.settle_replaced(s.folder)  # a run that this one overwrites is not needed any more
         self._saved = time.monotonic()
         self._cost = self._saved - started
 
