@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from oracle import Edge, Net, Node
 
-from neol.config.schema import ACTIVATION_ID, AGGREGATION_ID
+from neol.config.sections import ACTIVATION_ID, AGGREGATION_ID
 from neol.neat.genome import Genomes, empty_genomes
 
 # The same examples at every run. `HYPOTHESIS_PROFILE=search pytest` draws new ones, and more.

@@ -11,7 +11,7 @@ import pytest
 from neat.activations import ActivationFunctionSet
 from neat.aggregations import AggregationFunctionSet
 
-from neol.config.schema import ACTIVATION_ID, ACTIVATIONS, AGGREGATION_ID, AGGREGATIONS
+from neol.config.sections import ACTIVATION_ID, ACTIVATIONS, AGGREGATION_ID, AGGREGATIONS
 from neol.network.activations import SUM, activate, aggregate, clip
 
 RELATIVE = 1e-14  # libm's last bits; everything else is the same arithmetic

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neol.config.schema import PlasticityConfig
+from neol.config.sections import PlasticityConfig
 from neol.envs.registry import find, make
 from neol.envs.tasks import Task
 from neol.neat.evolution import Neat

@@ -29,8 +29,8 @@ HEAVY = {
     "imageio_ffmpeg",
 }
 COMMAND_LINE = (
-    "__init__", "errors", "config.checks", "config.schema", "network.actions", "envs.tasks", "envs.spaces",
-    "envs.registry", "training.configure", "cli.main",
+    "__init__", "errors", "config.checks", "config.sections", "config.schema", "network.actions", "envs.tasks",
+    "envs.spaces", "envs.registry", "training.configure", "cli.main",
 )  # fmt: skip  # what `neol --help` needs
 
 every_module = pytest.mark.parametrize("module", TREES)

@@ -12,7 +12,8 @@ from scipy import stats
 
 import neol
 from neol import seeding
-from neol.config.schema import ACTIVATION_ID, AGGREGATION_ID, Config
+from neol.config.schema import Config
+from neol.config.sections import ACTIVATION_ID, AGGREGATION_ID
 from neol.envs.tasks import TASKS
 from neol.neat.evolution import Neat
 from neol.neat.genome import Genomes, empty_genomes, take

@@ -13,20 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neol.config.schema import (
+from neol.config.schema import Config, check_value, field_choices, field_help, field_type, fields, parse_toml
+from neol.config.sections import (
     ACTIVATION_ID,
     ACTIVATIONS,
     AGGREGATION_ID,
     AGGREGATIONS,
     INITIAL_CONNECTIONS,
-    Config,
     NeatConfig,
-    check_value,
-    field_choices,
-    field_help,
-    field_type,
-    fields,
-    parse_toml,
 )
 from neol.envs.tasks import TASKS
 from neol.errors import NeolError, nearest

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neol.config.schema import NeatConfig, PlasticityConfig
+from neol.config.sections import NeatConfig, PlasticityConfig
 from neol.envs.tasks import TASKS
 from neol.neat.evolution import Neat
 from neol.network.phenotype import Phenotypes, compile_phenotypes

@@ -14,7 +14,7 @@ import scipy.stats
 
 import neol
 from neol import seeding
-from neol.config.schema import PlasticityConfig
+from neol.config.sections import PlasticityConfig
 from neol.deploy.evaluation import Evaluation
 from neol.deploy.task_interface import to_document as interface
 from neol.envs.tasks import TASKS

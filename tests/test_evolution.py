@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neol.config.schema import Config, NeatConfig
+from neol.config.schema import Config
+from neol.config.sections import NeatConfig
 from neol.errors import NeolError
 from neol.neat.evolution import Neat
 from neol.neat.genome import CONN_FIELDS, NODE_FIELDS, Genomes

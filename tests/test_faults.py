@@ -11,7 +11,7 @@ from test_evaluation import controller
 
 import neol
 from neol import seeding
-from neol.config.schema import NeatConfig, PlasticityConfig
+from neol.config.sections import NeatConfig, PlasticityConfig
 from neol.deploy.task_interface import to_document
 from neol.envs.registry import find
 from neol.envs.tasks import Task

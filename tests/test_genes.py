@@ -16,7 +16,8 @@ import pytest
 import toy_genes
 
 from neol import seeding
-from neol.config.schema import Config, NeatConfig
+from neol.config.schema import Config
+from neol.config.sections import NeatConfig
 from neol.errors import NeolError
 from neol.neat.genes import (
     CONNECTION,

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neat.innovation import InnovationTracker
 
-from neol.config.schema import ACTIVATION_ID, AGGREGATION_ID, INITIAL_CONNECTIONS, Config, NeatConfig
+from neol.config.schema import Config
+from neol.config.sections import ACTIVATION_ID, AGGREGATION_ID, INITIAL_CONNECTIONS, NeatConfig
 from neol.neat.genes import CONNECTION, GENES, GENOME, NODE
 from neol.neat.genome import (
     CONN_FIELDS,

@@ -12,7 +12,7 @@ import numpy as np
 import oracle
 import pytest
 
-from neol.config.schema import PlasticityConfig
+from neol.config.sections import PlasticityConfig
 from neol.deploy.plastic_network import PLAIN, PlasticNetwork
 
 DATA = Path(__file__).parent / "data" / "golden"

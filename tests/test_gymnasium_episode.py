@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neol.config.schema import NeatConfig, PlasticityConfig
+from neol.config.sections import NeatConfig, PlasticityConfig
 from neol.deploy import network_json
 from neol.deploy.plastic_network import PlasticNetwork
 from neol.deploy.task_interface import to_document

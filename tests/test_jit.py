@@ -16,7 +16,7 @@ PACKAGE = Path(neol.jit.__file__).parent
 # `credit` calls `learn`, which calls the rule in plasticity.py: what a change must reach through two kernels.
 SCRIPT = """
 import numpy as np
-from neol.config.schema import PlasticityConfig
+from neol.config.sections import PlasticityConfig
 from neol.network.step import credit, new_slots
 from neol.network.phenotype import Phenotypes
 from neol.network.plasticity import plasticity
@@ -58,7 +58,7 @@ def test_the_stamp_covers_kernels_of_every_package_and_the_constants_that_they_f
     assert len({Path(name).parent for name in holders}) > 3  # they do lie in several packages
     assert holders <= stamped
     assert {
-        "config/schema.py",
+        "config/sections.py",
         "network/actions.py",
     } <= stamped  # SUM's and BOUNDED's ids, frozen into step.py's kernels
     assert not {"cli/main.py", "training/loop.py"} & stamped  # a change there recompiles nothing

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neol import seeding
-from neol.config.schema import NeatConfig, PlasticityConfig
+from neol.config.sections import NeatConfig, PlasticityConfig
 from neol.envs.tasks import TASKS
 from neol.neat.evolution import Neat
 from neol.network.normalization import Normalization

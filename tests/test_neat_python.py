@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neol.config.neat_python import SECTIONS, load_neat_config
-from neol.config.schema import Config, NeatConfig
+from neol.config.schema import Config
+from neol.config.sections import NeatConfig
 from neol.errors import NeolError
 from neol.training.configure import preset_settings
 

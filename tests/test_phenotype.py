@@ -17,7 +17,7 @@ from neat.activations import ActivationFunctionSet
 from neat.aggregations import AggregationFunctionSet
 from oracle import Edge, Net, Node
 
-from neol.config.schema import AGGREGATIONS
+from neol.config.sections import AGGREGATIONS
 from neol.deploy.plastic_network import PLAIN
 from neol.network.phenotype import Phenotypes, compile_phenotypes, gene_weights
 from neol.network.plasticity import plasticity

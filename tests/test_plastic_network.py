@@ -24,7 +24,8 @@ from neat.export.exporters import export_feedforward, export_recurrent
 from neat.export.json_format import validate_json
 from oracle import Edge, Net, Node
 
-from neol.config.schema import PlasticityConfig, field_choices
+from neol.config.schema import field_choices
+from neol.config.sections import PlasticityConfig
 from neol.deploy import network_json
 from neol.deploy.plastic_network import PLAIN, PlasticNetwork
 from neol.deploy.task_interface import to_document as interface

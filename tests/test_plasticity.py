@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import Edge, Net, Node
 
-from neol.config.schema import PlasticityConfig, field_choices
+from neol.config.schema import field_choices
+from neol.config.sections import PlasticityConfig
 from neol.deploy.plastic_network import PlasticNetwork
 from neol.network.plasticity import ALIASES, NONE, RULE_ID, RULES, local_trace, plasticity
 

@@ -15,7 +15,7 @@ from numba.core.runtime import rtsys
 from numba.core.runtime._nrt_python import memsys_enable_stats
 
 from neol import seeding
-from neol.config.schema import NeatConfig, PlasticityConfig
+from neol.config.sections import NeatConfig, PlasticityConfig
 from neol.deploy import network_json
 from neol.deploy.plastic_network import PlasticNetwork
 from neol.deploy.task_interface import to_document as interface

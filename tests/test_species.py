@@ -11,7 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from neol.config.schema import Config, NeatConfig
+from neol.config.schema import Config
+from neol.config.sections import NeatConfig
 from neol.neat.genome import Genomes, empty_genomes, first_population, take
 from neol.neat.species import (
     Species,

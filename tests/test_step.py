@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import Edge, Net, Node
 
-from neol.config.schema import ACTIVATIONS, AGGREGATIONS, PlasticityConfig, field_choices
+from neol.config.schema import field_choices
+from neol.config.sections import ACTIVATIONS, AGGREGATIONS, PlasticityConfig
 from neol.deploy.plastic_network import PlasticNetwork
 from neol.network.actions import ARGMAX, BINARY, FREE, Component, action_map, bounded
 from neol.network.phenotype import Phenotypes, compile_phenotypes

@@ -15,7 +15,7 @@ import pytest
 
 import neol
 from neol import seeding
-from neol.config.schema import NeatConfig, PlasticityConfig
+from neol.config.sections import NeatConfig, PlasticityConfig
 from neol.deploy.plastic_network import PlasticNetwork
 from neol.deploy.task_interface import read, to_document
 from neol.envs.registry import find, make

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neat.genes import DefaultConnectionGene
 
-from neol.config.schema import ACTIVATION_ID, AGGREGATION_ID, INITIAL_CONNECTIONS, Config, NeatConfig
+from neol.config.schema import Config
+from neol.config.sections import ACTIVATION_ID, AGGREGATION_ID, INITIAL_CONNECTIONS, NeatConfig
 from neol.neat.genes import GENES
 from neol.neat.genome import CONN_FIELDS, NODE_FIELDS, Genomes, first_population, take
 from neol.neat.innovation import Innovations

@@ -88,7 +88,7 @@ class HelpAll(argparse.Action):
 
 
 def settings_options(parser: Parser, rare: frozenset[str] = frozenset()) -> None:
-    """An option for every setting, by section. `neol train --help` shows those marked basic in config/schema.py."""
+    """An option for every setting, by section. `neol train --help` shows those marked basic in config/sections.py."""
     parser.add_argument("--help-all", action=HelpAll, help="show all options, the rare ones too")
     about = {f.name: f.default_factory.__doc__ for f in dataclasses.fields(Config)}
     groups = {s: parser.add_argument_group(f"{s} ({_lower(about[s])})") for s in dict.fromkeys(fields().values())}

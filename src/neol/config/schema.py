@@ -1,7 +1,7 @@
-"""Every setting of a run: frozen dataclasses <-> TOML <-> flat names.
+"""Every setting of a run: the sections' dataclasses <-> TOML <-> flat names.
 
 A section is a TOML table; field names are unique over all sections, so that the command line and
-``neol.train(..., name=value)`` use them flat. The docstring under a field is its ``--help``.
+``neol.train(..., name=value)`` use them flat.
 This module imports nothing heavy: ``neol --help`` needs it.
 """
 
@@ -16,282 +16,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, get_type_hints
 
+from neol.config import sections
 from neol.config.checks import check_range, check_weight_mutation, convert
+from neol.config.sections import HedgeConfig, NeatConfig, PlasticityConfig, RolloutConfig, RunConfig
 from neol.errors import NeolError, closest, nearest
 
-# Names only; activations.py and plasticity.py hold the definitions, in this order (tests check it).
-ACTIVATIONS = (
-    "clamped", "identity", "tanh", "sigmoid", "relu", "sin", "gauss", "abs", "square", "cube",
-    "softplus", "elu", "lelu", "selu", "inv", "log", "exp", "hat",
-)  # fmt: skip
-AGGREGATIONS = ("sum", "product", "mean", "max", "min", "maxabs", "median")
-ACTIVATION_ID = {name: i for i, name in enumerate(ACTIVATIONS)}
-AGGREGATION_ID = {name: i for i, name in enumerate(AGGREGATIONS)}
-INITIAL_CONNECTIONS = (
-    "full_direct", "full_nodirect", "unconnected", "fs_neat_nohidden", "fs_neat_hidden",
-    "partial_direct", "partial_nodirect",
-)  # fmt: skip
-INIT_TYPES = ("gaussian", "uniform")
 # Of neol.train, beside the settings.
 ARGUMENTS = (
     "out", "resume", "overwrite", "config", "preset", "neat_config", "progress", "callback", "observers",
 )  # fmt: skip
-
-
-def _choice(*names: str) -> Any:
-    return {"choices": names}
-
-
-def _range(low: float, high: float = math.inf, *, open_low: bool = False) -> Any:
-    return {"low": low, "high": high, "open_low": open_low}
-
-
-def _basic(checks: Any = MappingProxyType({})) -> Any:
-    """Marks a setting that `neol train --help` shows; `--help-all` shows all of them."""
-    return {**checks, "basic": True}
-
-
-_PROBABILITY = _range(0.0, 1.0)
-_COUNT = _range(1, 2**31 - 1)
-_COUNT_OR_NONE = _range(0, 2**31 - 1)
-_SPREAD = _range(0.0, 1e6)
-_VALUE = _range(-1e6, 1e6)
-
-
-@dataclass(frozen=True)
-class RunConfig:
-    """What is run, for how long."""
-
-    task: str = "lunarlander"
-    """Task name (`neol tasks` lists them), Gymnasium id, `module:id` or `module:callable`."""
-    seed: int = field(default=0, metadata=_basic(_range(0, 2**63 - 1)))
-    """Seed of everything: the same seed gives the same bits."""
-    generations: int = field(default=40, metadata=_basic(_COUNT))
-    """Stop after this many generations (G)."""
-    outer: str = field(default="neat", metadata={"choices": ("neat", "hedge"), "or_prefix": "python:"})
-    """Outer loop: neat evolves a population; hedge evolves nothing, it selects from a pool of random topologies."""
-    max_env_steps: int = field(default=0, metadata=_basic(_range(0, 2**62)))
-    """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
-    fitness_target: float = field(default=math.inf, metadata=_basic())
-    """Stop when a generation's best fitness reaches this; inf = never."""
-    champion_candidates: int = field(default=10, metadata=_range(1, 10**6))
-    """How many genomes are re-evaluated on fresh episodes to choose the champion."""
-    champion_trials: int = field(default=20, metadata=_range(1, 10**6))
-    """Fresh episodes that each champion candidate is re-evaluated on."""
-    champion_episodes: int = field(default=100, metadata=_range(2, 10**6))
-    """Held-out episodes that the chosen champion's return is reported over."""
-    tensorboard: bool = False
-    """Write TensorBoard event files into the run's folder."""
-
-
-@dataclass(frozen=True)
-class RolloutConfig:
-    """How one genome is evaluated."""
-
-    episodes: int = field(default=3, metadata=_basic(_range(1, 10**6)))
-    """Episodes per genome (N); fitness is the mean of their returns."""
-    max_steps: int = field(default=0, metadata=_basic(_COUNT_OR_NONE))
-    """Longest episode (T_max); 0 = the task's own."""
-    common_random_numbers: bool = True
-    """All genomes of a generation meet the same episode seeds (fresh ones every generation)."""
-    fitness_offset: float = field(default=0.0, metadata=_VALUE)
-    """Added to the fitness for every step survived (training only; < 0 makes standing still expensive)."""
-    normalize_observations: bool = field(default=False, metadata=_basic())
-    """Scale observations by their running mean and spread, which are saved with the champion."""
-    engine: str = field(default="auto", metadata=_basic(_choice("auto", "envpool", "gymnasium")))
-    """Simulator: auto takes EnvPool where it has the environment, else Gymnasium."""
-    env_kwargs: tuple[str, ...] = field(default=(), metadata=_basic({"words": True}))
-    """Arguments of the environment, as key=value."""
-    fresh_envs: str = field(default="auto", metadata=_choice("auto", "true", "false"))
-    """Gymnasium: a new environment for every episode; auto: unless its resets are known to leave nothing behind."""
-    episode_retries: int = field(default=2, metadata=_range(0, 100))
-    """Times that an episode which fails is played again, before its genome gets the worst fitness."""
-    step_timeout: float = field(default=60.0, metadata=_range(0.0, 1e6))
-    """Seconds after which an environment's step counts as hung (in worker processes); 0 = wait for ever."""
-    workers: int = field(default=0, metadata=_basic(_range(0, 100_000)))
-    """Worker processes (or Ray actors); 0 = one per core, and threads instead on EnvPool. Never changes results."""
-    executor: str = field(default="local", metadata=_choice("local", "ray"))
-    """Where episodes are played: this machine or a Ray cluster. Never changes results."""
-    ray_address: str = field(default="", metadata={"words": True})
-    """The Ray cluster, as ray.init takes it; empty = start one here."""
-    threads: int = field(default=0, metadata=_range(0, 1024))
-    """EnvPool's threads; 0 = one per core (one in each of several workers). Never changes results."""
-    window: int = field(default=0, metadata=_COUNT_OR_NONE)
-    """EnvPool: episodes in flight at once in each thread (W); 0 = chosen for the task. Never changes results."""
-
-
-@dataclass(frozen=True)
-class PlasticityConfig:
-    """The inner loop: how weights change within an episode."""
-
-    rule: str = field(default="hebb", metadata=_basic(_choice("none", "hebb", "oja", "bcm")))
-    """Plasticity rule: none, hebb, oja or bcm."""
-    lr: float = field(default=0.25, metadata=_basic(_range(0.0, 1e6)))
-    """Plasticity rate (eta)."""
-    reward_scale: float = field(default=0.01, metadata=_basic(_range(-1e6, 1e6)))
-    """Factor on the reward that gates an update (beta)."""
-    reward_credit: str = field(default="same-step", metadata=_choice("same-step", "next-step"))
-    """same-step: a reward gates the activity that earned it (paper); next-step: the one after (authors' code)."""
-    trace_decay: float = field(default=0.0, metadata=_range(0.0, 1.0))
-    """Eligibility-trace decay (lambda); 0 = no trace."""
-    bcm_tau: float = field(default=0.02, metadata=_range(0.0, 1.0))
-    """Rate at which BCM's threshold theta follows y^2 (tau)."""
-    weight_limit: float = field(default=10.0, metadata=_range(0.0, open_low=True))
-    """Plastic weights are projected onto [-limit, limit] after every update."""
-    preactivation_limit: float = field(default=50.0, metadata=_range(0.0, open_low=True))
-    """Pre-activations are clipped to [-limit, limit]; may be inf."""
-    output_transform: str = field(default="tanh", metadata=_choice("tanh", "none"))
-    """Squashing of the network's outputs before they become an action."""
-    inheritance: str = field(default="lamarckian", metadata=_basic(_choice("lamarckian", "darwinian")))
-    """lamarckian: adapted weights are written back to the genome; darwinian: thrown away."""
-
-
-@dataclass(frozen=True)
-class NeatConfig:
-    """The outer loop: NEAT, by neat-python's names where it has them."""
-
-    pop_size: int = field(default=100, metadata=_basic(_range(2, 1_000_000)))
-    """Population size (P)."""
-    # -- species
-    compatibility_threshold: float = field(default=3.0, metadata=_range(0.0, open_low=True))
-    """Genomes nearer than this to a representative share its species (delta_t)."""
-    compatibility_disjoint_coefficient: float = field(default=1.0, metadata=_SPREAD)
-    """Weight of excess and disjoint genes in the distance (c1)."""
-    compatibility_weight_coefficient: float = field(default=0.5, metadata=_SPREAD)
-    """Weight of the mean weight difference of matching genes in the distance (c3)."""
-    compatibility_normalizer: str = field(default="larger", metadata=_choice("larger", "matching"))
-    """N of the distance: genes of the larger genome (Stanley, neat-python) or matching genes (paper)."""
-    max_stagnation: int = field(default=20, metadata=_COUNT)
-    """Generations without progress after which a species is removed."""
-    species_elitism: int = field(default=2, metadata=_COUNT_OR_NONE)
-    """Best species that are never removed for stagnation."""
-    species_fitness_func: str = field(default="max", metadata=_choice("max", "mean", "median", "min"))
-    """A species' fitness for stagnation, from its members'."""
-    reset_on_extinction: bool = True
-    """When every species has died: start a new random population (else the run ends with an error)."""
-    # -- selection
-    sharing: str = field(default="normalized", metadata=_choice("normalized", "canonical", "paper"))
-    """Fitness sharing and spawn: normalized (neat-python), canonical (Stanley 2002), paper (appendix)."""
-    elitism: int = field(default=2, metadata=_range(0, 500_000))
-    """Best members of every species copied unchanged (E)."""
-    survival_threshold: float = field(default=0.2, metadata=_PROBABILITY)
-    """Fraction of a species that may be parents (rho)."""
-    min_species_size: int = field(default=2, metadata=_range(1, 500_000))
-    """Least number of genomes that a surviving species is given."""
-    crossover_prob: float = field(default=1.0, metadata=_PROBABILITY)
-    """Probability that a child has two parents (p_c)."""
-    disabled_inherit_prob: float = field(default=0.0, metadata=_PROBABILITY)
-    """Probability that a gene disabled in a parent is so in the child (neat-python: 0.75); else one parent's flag."""
-    # -- structure
-    feed_forward: bool = True
-    """No cycles; false: a node reads last step's value along a backward edge."""
-    num_hidden: int = field(default=0, metadata=_range(0, 10_000))
-    """Hidden nodes of the first population."""
-    initial_connection: str = field(default="full_direct", metadata=_choice(*INITIAL_CONNECTIONS))
-    """Connections of the first population."""
-    connection_fraction: float = field(default=0.5, metadata=_PROBABILITY)
-    """Fraction of the possible connections that a partial_* first population has."""
-    conn_add_prob: float = field(default=0.1, metadata=_PROBABILITY)
-    """Probability of an add-connection mutation per child."""
-    conn_delete_prob: float = field(default=0.05, metadata=_PROBABILITY)
-    """Probability of a delete-connection mutation per child."""
-    node_add_prob: float = field(default=0.03, metadata=_PROBABILITY)
-    """Probability of an add-node mutation per child."""
-    node_delete_prob: float = field(default=0.02, metadata=_PROBABILITY)
-    """Probability of a delete-node mutation per child."""
-    single_structural_mutation: bool = False
-    """At most one structural mutation per child."""
-    structural_mutation_surer: str = field(default="default", metadata=_choice("default", "true", "false"))
-    """Adding to a full or empty genome falls back to another addition; default = single_structural_mutation."""
-    # -- weights
-    weight_mutation: str = "config"
-    """WM_MODE: config (the rates below), off, or the probability P that a weight changes (in the rates' proportion)."""
-    weight_init_mean: float = field(default=0.0, metadata=_VALUE)
-    """Mean of a new weight."""
-    weight_init_stdev: float = field(default=1.0, metadata=_SPREAD)
-    """Standard deviation of a new weight."""
-    weight_init_type: str = field(default="gaussian", metadata=_choice(*INIT_TYPES))
-    """Distribution of a new weight; uniform = mean +- 2 SD."""
-    weight_mutate_rate: float = field(default=0.5, metadata=_PROBABILITY)
-    """Probability per weight of a Gaussian step."""
-    weight_mutate_power: float = field(default=0.3, metadata=_SPREAD)
-    """Standard deviation of that step."""
-    weight_replace_rate: float = field(default=0.02, metadata=_PROBABILITY)
-    """Probability per weight of a fresh value instead."""
-    weight_min_value: float = -30.0
-    """Smallest weight gene."""
-    weight_max_value: float = 30.0
-    """Largest weight gene."""
-    step_size_adaptation: float = field(default=0.0, metadata=_range(0.0, 10.0))
-    """Self-adaptation of mutation powers: each child's step-size gene is multiplied by exp(this N(0,1)); 0 = fixed."""
-    enabled_default: str = field(default="true", metadata=_choice("true", "false", "random"))
-    """Whether a new connection is enabled."""
-    enabled_mutate_rate: float = field(default=0.01, metadata=_PROBABILITY)
-    """Probability per connection of drawing its enabled flag anew (toggle)."""
-    enabled_rate_to_true_add: float = field(default=0.0, metadata=_PROBABILITY)
-    """Added to that probability where the connection is disabled."""
-    enabled_rate_to_false_add: float = field(default=0.0, metadata=_PROBABILITY)
-    """Added to that probability where the connection is enabled."""
-    # -- nodes
-    bias_init_mean: float = field(default=0.0, metadata=_VALUE)
-    """Mean of a new bias."""
-    bias_init_stdev: float = field(default=1.0, metadata=_SPREAD)
-    """Standard deviation of a new bias."""
-    bias_init_type: str = field(default="gaussian", metadata=_choice(*INIT_TYPES))
-    """Distribution of a new bias."""
-    bias_mutate_rate: float = field(default=0.3, metadata=_PROBABILITY)
-    """Probability per node of a Gaussian step of its bias."""
-    bias_mutate_power: float = field(default=0.3, metadata=_SPREAD)
-    """Standard deviation of that step."""
-    bias_replace_rate: float = field(default=0.02, metadata=_PROBABILITY)
-    """Probability per node of a fresh bias instead."""
-    bias_min_value: float = -30.0
-    """Smallest bias."""
-    bias_max_value: float = 30.0
-    """Largest bias."""
-    response_init_mean: float = field(default=1.0, metadata=_VALUE)
-    """Mean of a new response (the factor on a node's aggregated input)."""
-    response_init_stdev: float = field(default=0.0, metadata=_SPREAD)
-    """Standard deviation of a new response."""
-    response_init_type: str = field(default="gaussian", metadata=_choice(*INIT_TYPES))
-    """Distribution of a new response."""
-    response_mutate_rate: float = field(default=0.0, metadata=_PROBABILITY)
-    """Probability per node of a Gaussian step of its response."""
-    response_mutate_power: float = field(default=0.0, metadata=_SPREAD)
-    """Standard deviation of that step."""
-    response_replace_rate: float = field(default=0.0, metadata=_PROBABILITY)
-    """Probability per node of a fresh response instead."""
-    response_min_value: float = -30.0
-    """Smallest response."""
-    response_max_value: float = 30.0
-    """Largest response."""
-    activation_default: str = field(default="clamped", metadata=_choice(*ACTIVATIONS, "random"))
-    """Activation of a new node; random = drawn from activation_options."""
-    activation_options: tuple[str, ...] = field(default=("clamped",), metadata=_choice(*ACTIVATIONS))
-    """Activations that mutation may choose from."""
-    activation_mutate_rate: float = field(default=0.0, metadata=_PROBABILITY)
-    """Probability per node of a new activation."""
-    aggregation_default: str = field(default="sum", metadata=_choice(*AGGREGATIONS, "random"))
-    """Aggregation of a new node; random = drawn from aggregation_options."""
-    aggregation_options: tuple[str, ...] = field(default=("sum",), metadata=_choice(*AGGREGATIONS))
-    """Aggregations that mutation may choose from."""
-    aggregation_mutate_rate: float = field(default=0.0, metadata=_PROBABILITY)
-    """Probability per node of a new aggregation."""
-
-
-@dataclass(frozen=True)
-class HedgeConfig:
-    """The outer loop: Hedge, which selects from a pool of random topologies."""
-
-    pool: int = field(default=16, metadata=_range(1, 1_000_000))
-    """Topologies that hedge selects from (M)."""
-    return_low: float = field(default=0.0, metadata=_VALUE)
-    """Fitness whose loss is 1, for hedge; return_low = return_high: the task's own range."""
-    return_high: float = field(default=0.0, metadata=_VALUE)
-    """Fitness whose loss is 0, for hedge."""
 
 
 @dataclass(frozen=True)
@@ -310,8 +45,8 @@ class Config:
         for name, value in flat.items():
             section = section_of(name)
             changes.setdefault(section, {})[name] = check_value(name, value)
-        sections = {s: dataclasses.replace(getattr(self, s), **c) for s, c in changes.items()}
-        config = dataclasses.replace(self, **sections)
+        changed = {s: dataclasses.replace(getattr(self, s), **c) for s, c in changes.items()}
+        config = dataclasses.replace(self, **changed)
         check_together(config)
         return config
 
@@ -332,15 +67,16 @@ class Config:
 @cache
 def fields() -> dict[str, str]:
     """Flat field name -> section name, for all sections."""
-    sections = {f.name: f.default_factory for f in dataclasses.fields(Config)}
-    return {f.name: s for s, factory in sections.items() for f in dataclasses.fields(factory)}  # type: ignore[arg-type]
+    factories = {f.name: f.default_factory for f in dataclasses.fields(Config)}
+    return {f.name: s for s, factory in factories.items() for f in dataclasses.fields(factory)}  # type: ignore[arg-type]
 
 
 @cache
 def _specs() -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
     """Flat field name -> (type, dataclass field)."""
     out: dict[str, tuple[Any, dataclasses.Field[Any]]] = {}
-    for cls in (RunConfig, RolloutConfig, PlasticityConfig, NeatConfig, HedgeConfig):
+    for section in dataclasses.fields(Config):
+        cls: Any = section.default_factory
         hints = get_type_hints(cls)
         out.update({f.name: (hints[f.name], f) for f in dataclasses.fields(cls)})
     return out
@@ -364,7 +100,7 @@ def is_basic(name: str) -> bool:
 @cache
 def field_help() -> dict[str, str]:
     """Flat field name -> the docstring under it."""
-    tree = ast.parse(Path(__file__).read_text(encoding="utf-8"))
+    tree = ast.parse(Path(sections.__file__).read_text(encoding="utf-8"))
     helps: dict[str, str] = {}
     for cls in (n for n in tree.body if isinstance(n, ast.ClassDef)):
         for declared, doc in zip(cls.body, cls.body[1:], strict=False):
@@ -436,10 +172,10 @@ def parse_toml(text: str, source: str = "config") -> dict[str, Any]:
     except (ValueError, RecursionError) as e:
         raise NeolError(f"{source} is not valid TOML: {e}.") from None
     flat: dict[str, Any] = {}
-    sections = [f.name for f in dataclasses.fields(Config)]
+    known_tables = [f.name for f in dataclasses.fields(Config)]
     for section, table in tables.items():
-        if section not in sections or not isinstance(table, Mapping):
-            raise NeolError(f"{source} has an unknown table '{section}'; {nearest(section, sections)}")
+        if section not in known_tables or not isinstance(table, Mapping):
+            raise NeolError(f"{source} has an unknown table '{section}'; {nearest(section, known_tables)}")
         known = [n for n, s in fields().items() if s == section]
         for name, value in table.items():
             if name not in known and _MOVED.get(name) != section:

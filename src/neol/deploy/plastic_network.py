@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from neol.config.schema import PlasticityConfig, check_value
+from neol.config.schema import check_value
+from neol.config.sections import PlasticityConfig
 from neol.deploy import network_json, task_interface
 from neol.errors import NeolError, nearest
 from neol.figures.network import draw_network

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from neol import seeding
-from neol.config.schema import NeatConfig
+from neol.config.sections import NeatConfig
 from neol.errors import NeolError
 from neol.jit import kernel
 from neol.neat.genome import Genomes, first_population, from_arrays, take, to_arrays

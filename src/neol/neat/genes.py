@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from neol import seeding
-from neol.config.schema import ACTIVATIONS, AGGREGATIONS, NeatConfig
+from neol.config.sections import ACTIVATIONS, AGGREGATIONS, NeatConfig
 from neol.errors import NeolError, nearest
 
 if TYPE_CHECKING:

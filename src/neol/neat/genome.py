@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neol import seeding
-from neol.config.schema import INITIAL_CONNECTIONS, NeatConfig
+from neol.config.sections import INITIAL_CONNECTIONS, NeatConfig
 from neol.jit import kernel
 from neol.neat.gene_kernels import draw_conn_genes, draw_genome_genes, draw_node_genes, new_streams, start_streams
 from neol.neat.genes import COLUMNS, CONNECTION, GENES, NODE, columns_of, gene_settings

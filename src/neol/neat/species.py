@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from neol.config.schema import NeatConfig
+from neol.config.sections import NeatConfig
 from neol.jit import kernel
 from neol.neat.gene_kernels import add_differences
 from neol.neat.genes import CONNECTION, NODE, coefficients, compared_genes

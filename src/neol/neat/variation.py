@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neol import seeding
-from neol.config.schema import NeatConfig
+from neol.config.sections import NeatConfig
 from neol.jit import bare, kernel
 from neol.neat.gene_kernels import (
     clear_conn,

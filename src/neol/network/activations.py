@@ -1,6 +1,6 @@
 """Activation and aggregation functions by neat-python's names and definitions (https://neat-python.readthedocs.io).
 
-Ids are positions in `ACTIVATIONS` and `AGGREGATIONS` of config/schema.py.
+Ids are positions in `ACTIVATIONS` and `AGGREGATIONS` of config/sections.py.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from neol.config.schema import AGGREGATION_ID
+from neol.config.sections import AGGREGATION_ID
 from neol.jit import kernel
 
 _SELU_LAMBDA = 1.0507009873554804934193349852946

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from numba import njit
 
-from neol.config.schema import PlasticityConfig, field_choices
+from neol.config.schema import field_choices
+from neol.config.sections import PlasticityConfig
 from neol.jit import kernel
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neol import seeding
-from neol.config.schema import NeatConfig
+from neol.config.sections import NeatConfig
 from neol.errors import NeolError
 from neol.neat.genome import Genomes, first_population, from_arrays, to_arrays
 from neol.neat.variation import breed

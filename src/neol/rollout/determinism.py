@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from neol import seeding
-from neol.config.schema import NeatConfig, PlasticityConfig
+from neol.config.sections import NeatConfig, PlasticityConfig
 from neol.envs.tasks import Task
 from neol.neat.genome import first_population, take
 from neol.network.normalization import from_moments, no_moments

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neol.config.schema import PlasticityConfig
+from neol.config.sections import PlasticityConfig
 from neol.envs.tasks import Task
 from neol.jit import inlined
 from neol.network.actions import ActionMap, action_map

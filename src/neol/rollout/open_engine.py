@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neol.config.schema import RolloutConfig
+from neol.config.sections import RolloutConfig
 from neol.envs.tasks import Task
 from neol.rollout.dispatcher import Dispatcher, Engine, Report
 from neol.rollout.envpool_player import EnvPoolEngine

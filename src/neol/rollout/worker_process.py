@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from neol.config.schema import PlasticityConfig
+from neol.config.sections import PlasticityConfig
 from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.network.actions import FREE, Component

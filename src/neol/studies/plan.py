@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 
 from neol.baselines import settings as baseline_settings
 from neol.baselines.settings import ALGORITHMS, BaselineConfig
-from neol.config.schema import Config, PlasticityConfig, check_value, fields
+from neol.config.schema import Config, check_value, fields
+from neol.config.sections import PlasticityConfig
 from neol.errors import NeolError, nearest
 from neol.files import slug
 from neol.training.configure import PRESETS, configure, read_text
