@@ -85,8 +85,8 @@ class Training:
             outcome = Outcome(fitness, returns, steps, adapted)
             row = self._row(genomes, phenotypes, fitness, result, verdict)
             keep = self.config.run.champion_candidates
-            self.archive = [*self.archive, take(genomes, [fittest(fitness)])][-keep:]
             self.finalists = population(self.outer.candidates(outcome, keep), "candidates")
+            self.archive = [*self.archive, take(self.finalists, [0])][-keep:]
             self.outer.tell(outcome)
             check_advanced(self.outer, row.generation)
             spent = time.monotonic() - started
