@@ -84,6 +84,8 @@ class RolloutConfig:
     """All genomes of a generation meet the same episode seeds (fresh ones every generation)."""
     fitness_offset: float = field(default=0.0, metadata=_VALUE)
     """Added to the fitness for every step survived (training only; < 0 makes standing still expensive)."""
+    reward_floor: float = field(default=-math.inf, metadata=_range(-math.inf, 1e6))
+    """Every single reward below this counts as this in the fitness (training only; -inf = as they are)."""
     normalize_observations: bool = field(default=False, metadata=_basic())
     """Scale observations by their running mean and spread, which are saved with the champion."""
     engine: str = field(default="auto", metadata=_basic(_choice("auto", "envpool", "gymnasium")))

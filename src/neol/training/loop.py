@@ -72,8 +72,8 @@ class Training:
         result, verdict = self.rollout(phenotypes)
         rollout_seconds = time.monotonic() - before
         returns, steps = verdict.kept(result.returns), verdict.kept(result.steps)  # (P, n), n <= N
-        # J = mean over N episodes of (return + offset * steps)
-        fitness = (returns + self.config.rollout.fitness_offset * steps).mean(axis=1)
+        # J = mean over N episodes of (sum of max(reward, floor) + offset * steps)
+        fitness = (verdict.kept(result.floored) + self.config.rollout.fitness_offset * steps).mean(axis=1)
         with uninterrupted():
             if result.failures:
                 fitness = self._blame(fitness, result, verdict)
@@ -122,7 +122,7 @@ class Training:
     def life(self) -> Life:
         """How this generation lives: its observations are scaled by the statistics of those before."""
         normal = from_moments(self.seen) if self.config.rollout.normalize_observations else IDENTITY
-        return life_of(self.task, self.config.plasticity, normal)
+        return life_of(self.task, self.config.plasticity, normal, reward_floor=self.config.rollout.reward_floor)
 
     def note(self, event: Mapping[str, Any]) -> None:
         """A fault: a line in events.jsonl, and the observers are told."""
