@@ -76,6 +76,8 @@ def belongs_together(flat: dict[str, Any]) -> dict[str, Any]:
     out["workers"] = min(out["workers"], 1024)
     for least in ("elitism", "min_species_size"):
         out[least] = min(out[least], out["pop_size"] // 2)
+    room = out["pop_size"] // max(out["elitism"], out["min_species_size"])
+    out["target_species"] = min(out["target_species"], room)
     return out
 
 

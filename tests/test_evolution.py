@@ -177,6 +177,39 @@ def test_parents_are_the_top_fraction_of_a_species_rounded_up_and_two_at_least(s
     assert parents == set(np.argsort(-fitness)[:size].tolist())
 
 
+@pytest.mark.parametrize("crossover", [0.0, 1.0])
+def test_by_rank_all_of_a_species_are_parents_in_proportion_to_their_rank(crossover):
+    config = neat_config(pop_size=20, elitism=0, selection="rank", crossover_prob=crossover, survival_threshold=0.1,
+                         compatibility_threshold=1e6)  # fmt: skip
+    neat, drawn, fitter = Neat(config, 3, 2, 0), np.zeros(20), np.zeros(20)
+    fitness = random_fitness(neat)
+    place = np.argsort(np.argsort(-fitness))
+    species, spawn = neat.species, np.array([20])
+    for generation in range(1500):
+        neat.generation = generation
+        first, second, _ = neat._parents(species, spawn, fitness)
+        assert (place[first] <= place[second]).all() and (crossover or (first == second).all())
+        fitter += np.bincount(place[first], minlength=20)
+        drawn += np.bincount(place[first], minlength=20) + np.bincount(place[second], minlength=20)
+    weight = np.arange(20, 0, -1) / 210  # rank 20 for the best, 1 for the worst: sum 210
+    assert np.abs(drawn / drawn.sum() - weight).max() < 0.004  # about 4 standard errors
+    below = np.cumsum(weight[::-1])[::-1]  # P(place >= r); the fitter of two: P(both >= r) - P(both >= r + 1)
+    expected = below**2 - np.append(below[1:], 0.0) ** 2 if crossover else weight
+    assert np.abs(fitter / fitter.sum() - expected).max() < 0.006
+
+
+@pytest.mark.parametrize("target", [4, 9])
+def test_the_number_of_species_follows_its_target(target):
+    config = neat_config(pop_size=100, target_species=target, node_add_prob=0.2, conn_add_prob=0.3)
+    neat, counts = Neat(config, 4, 2, 0), []
+    fixed = advance(Neat(neat_config(pop_size=100, node_add_prob=0.2, conn_add_prob=0.3), 4, 2, 0), 30)
+    for _ in range(60):
+        advance(neat, 1)
+        counts.append(len(neat.species.id))
+    assert abs(np.mean(counts[20:]) - target) < 1.5 and max(counts[20:]) <= 2 * target
+    assert fixed.threshold == 3.0 and len(fixed.species.id) < 4  # with the threshold as it is set
+
+
 def test_a_crossover_childs_structure_is_the_fitter_parents():
     config = neat_config(pop_size=400, elitism=0, survival_threshold=1.0, compatibility_threshold=1e6, **STILL)
     neat = Neat(config, 3, 2, 0)
@@ -274,12 +307,14 @@ def through_a_file(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 WILD = {"pop_size": 40, "node_add_prob": 0.3, "conn_add_prob": 0.5, "node_delete_prob": 0.1, "conn_delete_prob": 0.2,
         "step_size_adaptation": 0.2, "compatibility_threshold": 1.0, "max_stagnation": 4,
         "species_elitism": 1}  # fmt: skip
+RANKED = {**WILD, "target_species": 5, "selection": "rank"}
 
 
 @pytest.mark.parametrize("feed_forward", [True, False])
 @pytest.mark.parametrize("after", [0, 1, 7])
-def test_a_run_restored_from_a_file_goes_on_bit_for_bit(after, feed_forward):
-    config = neat_config(feed_forward=feed_forward, **WILD)
+@pytest.mark.parametrize("flat", [WILD, RANKED])
+def test_a_run_restored_from_a_file_goes_on_bit_for_bit(flat, after, feed_forward):
+    config = neat_config(feed_forward=feed_forward, **flat)
     neat = advance(Neat(config, 3, 2, 5), after)
     restored = Neat(config, 3, 2, 5)
     restored.restore(through_a_file(neat.state()))
@@ -288,6 +323,14 @@ def test_a_run_restored_from_a_file_goes_on_bit_for_bit(after, feed_forward):
         advance(neat, 1)
         advance(restored, 1)
         assert same_state(neat, restored)
+
+
+def test_a_state_from_before_thresholds_moved_goes_on_with_the_threshold_of_the_settings():
+    neat = advance(Neat(neat_config(**WILD), 3, 2, 5), 4)
+    restored = Neat(neat_config(**WILD), 3, 2, 5)
+    restored.threshold = 99.0
+    restored.restore({k: v for k, v in neat.state().items() if k != "threshold"})
+    assert same_state(neat, restored) and same_state(advance(neat, 3), advance(restored, 3))
 
 
 def test_a_run_restored_in_memory_goes_on_bit_for_bit():

@@ -67,6 +67,20 @@ def test_a_loop_of_ones_own_is_resumed_to_the_same_bytes_and_only_with_it(tmp_pa
         assert (parts.path / name).read_bytes() == (whole.path / name).read_bytes()
 
 
+def test_a_target_number_of_species_shows_its_threshold_and_is_resumed_to_the_same_bytes(tmp_path: Path) -> None:
+    settings = {**TINY, "rule": "none", "pop_size": 20, "target_species": 4, "selection": "rank"}
+    whole = neol.train("cartpole", out=tmp_path / "whole", generations=6, **settings)
+    neol.train("cartpole", out=tmp_path / "parts", generations=3, **settings)
+    parts = neol.train(out=tmp_path / "parts", resume=True, generations=6)
+    for name in ("history.csv", "champion.json"):
+        assert (parts.path / name).read_bytes() == (whole.path / name).read_bytes()
+    threshold, species = whole.history["compatibility_threshold"], whole.history["species"]
+    assert threshold[0] == 3.0 and species[0] < 4 and threshold[1] < 3.0
+    assert threshold[-1] != threshold[1] and species[-1] > 1
+    plain = neol.train("cartpole", out=tmp_path / "plain", generations=1, rule="none", **TINY)
+    assert set(plain.history) == {*RESERVED, "species"}
+
+
 def test_what_is_no_outer_loop_is_refused_with_the_method_that_it_lacks(tmp_path: Path) -> None:
     class Half(RandomSearch):
         metrics = None  # type: ignore[assignment]

@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 
 from neol.config.schema import Config
 from neol.config.sections import NeatConfig
+from neol.errors import NeolError
 from neol.neat.genome import Genomes, empty_genomes, first_population, take
 from neol.neat.species import (
     Species,
     apportion,
     distance,
+    followed_threshold,
     no_species,
+    ranks,
     shares,
     spawn_counts,
     speciate,
@@ -119,11 +122,16 @@ def slow_speciate(config: NeatConfig, g: Genomes, old: Species, generation: int)
     population = [genes_of(g, p) for p in range(len(g.n_nodes))]
     unassigned = list(range(len(population)))
     kinds = []  # [id, representative, members, best, improved, created]
+    too_many = len(old.id) - config.target_species if config.target_species else 0
     for s in range(len(old.id)):
         if not unassigned:
             break
         before = genes_of(old.representative, s)
         nearest = min(unassigned, key=lambda p: d(population[p], before))
+        near_older = any(d(population[nearest], population[k[1]]) < config.compatibility_threshold for k in kinds)
+        if too_many > 0 and near_older:
+            too_many -= 1
+            continue
         unassigned.remove(nearest)
         kinds.append([int(old.id[s]), nearest, [nearest], old.best[s], old.improved[s], old.created[s]])
     next_id = old.next_id
@@ -158,11 +166,12 @@ def plain(species: Species) -> dict[str, Any]:
     st.sampled_from([0.3, 0.6, 1.0, 3.0, 1e6]),
     st.sampled_from(["larger", "matching"]),
     st.sampled_from([0.0, 1.0, 2.5]),
+    st.sampled_from([0, 1, 3, 6]),
     st.integers(0, 2**32),
 )
-def test_speciation_over_generations_is_the_slow_references(threshold, normalizer, c1, seed):
+def test_speciation_over_generations_is_the_slow_references(threshold, normalizer, c1, target, seed):
     config = neat_config(
-        pop_size=24, compatibility_threshold=threshold, compatibility_normalizer=normalizer,
+        pop_size=24, compatibility_threshold=threshold, compatibility_normalizer=normalizer, target_species=target,
         compatibility_disjoint_coefficient=c1, node_add_prob=0.3, conn_add_prob=0.5, conn_delete_prob=0.3,
     )  # fmt: skip
     rng, species = np.random.default_rng(seed), no_species()
@@ -220,6 +229,50 @@ def test_with_more_species_than_genomes_the_oldest_live_on():
     new = speciate(config, genomes({1: 9.0}, {1: 1.0}, {1: 0.0}), old, 1)
     assert len(old.id) == 5 and new.id.tolist() == [1, 2, 3]
     assert new.member_of.tolist() == [2, 1, 0] and new.next_id == old.next_id
+
+
+def test_beyond_the_target_a_species_whose_representative_has_come_near_an_older_one_ends():
+    found = {"compatibility_threshold": 1.0, "compatibility_weight_coefficient": 1.0}
+    old = speciate(neat_config(**found), genomes({1: 0.0}, {1: 1.5}, {1: 3.0}, {1: 9.0}), no_species(), 0)
+    now = genomes({1: 0.0}, {1: 1.5}, {1: 3.0}, {1: 9.0})
+    wide = {**found, "compatibility_threshold": 2.0}
+    assert speciate(neat_config(**wide), now, old, 1).id.tolist() == [1, 2, 3, 4]  # without a target none ends
+    for target, ids in ((4, [1, 2, 3, 4]), (3, [1, 3, 4]), (2, [1, 3, 4]), (1, [1, 3, 4])):
+        new = speciate(neat_config(target_species=target, **wide), now, old, 1)
+        assert new.id.tolist() == ids  # 1.5 is near 0, but 3 is not: 1.5 ended before
+        if target < 4:
+            assert new.member_of.tolist() == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("count", "factor"),
+    [(1, 0.5), (4, 0.5), (6, 0.75), (8, 1.0), (10, 1.25), (16, 2.0), (100, 2.0)],
+)
+def test_the_threshold_moves_by_the_root_of_how_far_the_species_are_from_their_target(count, factor):
+    config = neat_config(target_species=8, compatibility_threshold=3.0)
+    assert followed_threshold(config, 1.7, count) == pytest.approx(1.7 * math.sqrt(factor), rel=1e-15)
+
+
+@FUZZ
+@given(st.integers(0, 20), st.lists(st.integers(1, 100), max_size=60), st.floats(1e-3, 1e3))
+def test_a_threshold_that_follows_stays_within_a_hundred_times_its_setting_and_without_target_is_fixed(
+    target, counts, setting
+):
+    config = neat_config(target_species=target, compatibility_threshold=setting)
+    threshold = setting
+    for count in counts:
+        after = followed_threshold(config, threshold, count)
+        assert setting / 100 <= after <= setting * 100
+        assert after == threshold if target in (0, count) else (after - threshold) * (count - target) >= 0
+        threshold = after
+    if target == 0:
+        assert threshold == setting
+
+
+def test_more_species_than_have_room_are_no_target():
+    with pytest.raises(NeolError, match="target_species = 21 is not allowed; .* population of 100 has room for 20"):
+        neat_config(target_species=21, elitism=5)
+    assert neat_config(target_species=20, elitism=5).target_species == 20
 
 
 # -- stagnation
@@ -313,6 +366,41 @@ def test_normalized_sharing_divides_by_one_at_least():
     assert due("normalized", [1, 1], [0.25, 0.75]) == [0.0, 0.5]
 
 
+def slow_ranks(fitness: list[float]) -> list[float]:
+    """1 for the worst; equals have the mean of the places that they take."""
+    ordered = sorted(fitness)
+    places = {f: [i + 1 for i, g in enumerate(ordered) if g == f] for f in fitness}
+    return [sum(places[f]) / len(places[f]) for f in fitness]
+
+
+@pytest.mark.parametrize(
+    ("sharing", "expected"),
+    # ranks: 6 -> 7, 2 -> 6, -5 -> 1, 0 and 0 -> 2.5, 1 and 1 -> 4.5; means 6.5, 2.625, 4.5
+    [
+        ("canonical", [6.5, 2.625, 4.5]),
+        ("paper", [6.5 / 2, 2.625 / 4, 4.5]),
+        ("normalized", [6.5 / 7, 2.625 / 7, 4.5 / 7]),
+    ],
+)
+def test_shares_by_rank_are_what_one_works_out_by_hand(sharing, expected):
+    assert due(sharing, SIZES, FITNESS, selection="rank") == pytest.approx(expected)
+    stretched = [math.exp(f) for f in FITNESS]  # only the order counts
+    assert due(sharing, SIZES, stretched, selection="rank") == due(sharing, SIZES, FITNESS, selection="rank")
+
+
+@FUZZ
+@given(
+    st.lists(st.sampled_from([-1e300, -2.0, -1.0, 0.0, 0.5, 3.0, 1e300]) | st.floats(-10, 10), min_size=1), st.data()
+)
+def test_ranks_are_the_plain_ones_of_the_living(fitness, data):
+    members = data.draw(st.lists(st.booleans(), min_size=len(fitness), max_size=len(fitness)))
+    found = ranks(np.array(fitness), np.array(members, bool))
+    living = [f for f, m in zip(fitness, members, strict=True) if m]
+    assert found[members].tolist() == slow_ranks(living)
+    assert not found[np.logical_not(members)].any()
+    assert found.sum() == len(living) * (len(living) + 1) / 2
+
+
 FLOATS = st.floats(-1e300, 1e300) | st.floats(-300, 300) | st.sampled_from([0.0, 0.1, -1e300, 1e300, -100.0, 1e-300])
 
 
@@ -330,6 +418,7 @@ def populations(draw: Any) -> tuple[NeatConfig, Species, np.ndarray, np.ndarray]
     config = neat_config(
         pop_size=size,
         sharing=draw(st.sampled_from(SHARINGS)),
+        selection=draw(st.sampled_from(["truncation", "rank"])),
         elitism=draw(st.integers(0, size // 2)),
         min_species_size=draw(st.integers(1, size // 2)),
     )

@@ -57,6 +57,7 @@ SECTIONS: Mapping[str, Mapping[str, str | None]] = {
 # What neat-python does without a key for it.
 _FIXED: Mapping[str, Any] = {
     "crossover_prob": 1.0, "disabled_inherit_prob": 0.75, "sharing": "normalized", "compatibility_normalizer": "larger",
+    "target_species": 0, "selection": "truncation",
 }  # fmt: skip
 
 _BOOLEANS: Mapping[str, bool] = configparser.ConfigParser.BOOLEAN_STATES

@@ -145,6 +145,11 @@ def check_together(config: Config) -> None:
             f"pop_size = {n.pop_size} is not allowed; with elitism = {n.elitism} and min_species_size = "
             f"{n.min_species_size} two species need at least {2 * least} genomes."
         )
+    if n.target_species * least > n.pop_size:
+        raise NeolError(
+            f"target_species = {n.target_species} is not allowed; with elitism = {n.elitism} and min_species_size = "
+            f"{n.min_species_size} a population of {n.pop_size} has room for {n.pop_size // least}."
+        )
     low, high = config.hedge.return_low, config.hedge.return_high
     if low > high:
         raise NeolError(f"return_low = {low} is not allowed; it must be at most return_high = {high}.")

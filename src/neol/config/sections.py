@@ -145,6 +145,8 @@ class NeatConfig:
     # -- species
     compatibility_threshold: float = field(default=3.0, metadata=_range(0.0, open_low=True))
     """Genomes nearer than this to a representative share its species (delta_t)."""
+    target_species: int = field(default=0, metadata=_range(0, 500_000))
+    """Number of species that the compatibility threshold follows, from its setting on; 0 = it stays as it is."""
     compatibility_disjoint_coefficient: float = field(default=1.0, metadata=_SPREAD)
     """Weight of excess and disjoint genes in the distance (c1)."""
     compatibility_weight_coefficient: float = field(default=0.5, metadata=_SPREAD)
@@ -160,12 +162,14 @@ class NeatConfig:
     reset_on_extinction: bool = True
     """When every species has died: start a new random population (else the run ends with an error)."""
     # -- selection
+    selection: str = field(default="truncation", metadata=_choice("truncation", "rank"))
+    """truncation: shares by fitness, parents from a species' best; rank: shares by ranks, parents by linear ranking."""
     sharing: str = field(default="normalized", metadata=_choice("normalized", "canonical", "paper"))
     """Fitness sharing and spawn: normalized (neat-python), canonical (Stanley 2002), paper (appendix)."""
     elitism: int = field(default=2, metadata=_range(0, 500_000))
     """Best members of every species copied unchanged (E)."""
     survival_threshold: float = field(default=0.2, metadata=_PROBABILITY)
-    """Fraction of a species that may be parents (rho)."""
+    """Fraction of a species that may be parents (rho); with selection = rank all of them may."""
     min_species_size: int = field(default=2, metadata=_range(1, 500_000))
     """Least number of genomes that a surviving species is given."""
     crossover_prob: float = field(default=1.0, metadata=_PROBABILITY)

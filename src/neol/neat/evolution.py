@@ -5,6 +5,7 @@ Randomness is named by (seed, generation, child), so the state is arrays alone: 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -15,7 +16,15 @@ from neol.errors import NeolError
 from neol.jit import kernel
 from neol.neat.genome import Genomes, first_population, from_arrays, take, to_arrays
 from neol.neat.innovation import Innovations
-from neol.neat.species import Species, no_species, shares, spawn_counts, speciate, update_stagnation
+from neol.neat.species import (
+    Species,
+    followed_threshold,
+    no_species,
+    shares,
+    spawn_counts,
+    speciate,
+    update_stagnation,
+)
 from neol.neat.variation import breed
 
 LARGEST = 1e300  # fitness beyond it counts as it, and none at all (nan) as the worst
@@ -28,7 +37,12 @@ class Neat:
         self.config, self.inputs, self.outputs, self.seed = config, inputs, outputs, seed
         self.generation = 0
         self.genomes, self.innovations = first_population(config, inputs, outputs, seed)
-        self.species = speciate(config, self.genomes, no_species(), 0)
+        self.threshold = config.compatibility_threshold  # that the present species were told apart by
+        self.species = self._speciate(no_species())
+
+    def _speciate(self, old: Species) -> Species:
+        now = dataclasses.replace(self.config, compatibility_threshold=self.threshold)
+        return speciate(now, self.genomes, old, self.generation)
 
     def ask(self) -> Genomes:
         """The population to evaluate."""
@@ -59,6 +73,7 @@ class Neat:
             self.generation,
         )
         self.generation += 1
+        self.threshold = followed_threshold(self.config, self.threshold, len(species.id))
         survivors = Species(
             species.id[alive],
             species.member_of,
@@ -68,11 +83,11 @@ class Neat:
             species.created[alive],
             species.next_id,
         )
-        self.species = speciate(self.config, self.genomes, survivors, self.generation)
+        self.species = self._speciate(survivors)
 
     def _parents(self, species: Species, spawn: np.ndarray, fitness: np.ndarray) -> tuple[np.ndarray, ...]:
         """For each child: its fitter parent, its other parent, and whether it is an elite copy."""
-        size = self.config.pop_size
+        size, by_rank = self.config.pop_size, self.config.selection == "rank"
         first, second = np.empty(size, np.int32), np.empty(size, np.int32)
         elite = np.zeros(size, np.bool_)
         child = 0
@@ -82,9 +97,10 @@ class Neat:
             elites = min(self.config.elitism, len(ranked), int(spawn[s]))
             first[child : child + elites] = second[child : child + elites] = ranked[:elites]
             elite[child : child + elites] = True
-            pool = ranked[: max(2, math.ceil(self.config.survival_threshold * len(ranked)))]
+            pool = ranked if by_rank else ranked[: max(2, math.ceil(self.config.survival_threshold * len(ranked)))]
             stop = child + int(spawn[s])
-            _choose(first, second, child + elites, stop, pool, self.config.crossover_prob, self.seed, self.generation)
+            named = self.seed, self.generation
+            _choose(first, second, child + elites, stop, pool, by_rank, self.config.crossover_prob, *named)
             child = stop
         return first, second, elite
 
@@ -97,7 +113,7 @@ class Neat:
         self.generation += 1
         fresh_seed = int(seeding.stream(self.seed, seeding.INITIAL, self.generation, 0, 2)[0] >> np.uint64(2))
         self.genomes, self.innovations = first_population(self.config, self.inputs, self.outputs, fresh_seed)
-        self.species = speciate(self.config, self.genomes, no_species(), self.generation)
+        self.species = self._speciate(no_species())
 
     @property
     def groups(self) -> int:
@@ -111,6 +127,7 @@ class Neat:
     def state(self) -> dict[str, np.ndarray]:
         """Everything that `restore` needs, as named arrays."""
         arrays = {"generation": np.array(self.generation), "next_species": np.array(self.species.next_id)}
+        arrays["threshold"] = np.array(self.threshold)
         arrays |= to_arrays(self.genomes, "genomes") | to_arrays(self.species.representative, "representative")
         arrays |= {f"innovations.{k}": v for k, v in self.innovations._asdict().items()}
         plain = ("id", "member_of", "best", "improved", "created")
@@ -124,6 +141,7 @@ class Neat:
             return {k.split(".", 1)[1]: v.copy() for k, v in arrays.items() if k.startswith(f"{name}.")}
 
         self.generation = int(arrays["generation"])
+        self.threshold = float(arrays.get("threshold", self.config.compatibility_threshold))  # older ones: it was fixed
         self.genomes = from_arrays(arrays, "genomes")
         self.innovations = Innovations(**part("innovations"))
         representative = from_arrays(arrays, "representative")
@@ -131,11 +149,20 @@ class Neat:
 
 
 @kernel
-def _choose(first, second, start, stop, pool, crossover_prob, seed, generation):
+def _place(rng, n, by_rank):
+    """A place below n: all alike, or place r with probability (n - r) / (n (n + 1) / 2), linear ranking."""
+    if not by_rank:
+        return seeding.below(rng, n)
+    a, b = seeding.below(rng, n + 1), seeding.below(rng, n)  # the smaller of two different places below n + 1
+    return min(a, b + (b >= a))
+
+
+@kernel
+def _choose(first, second, start, stop, pool, by_rank, crossover_prob, seed, generation):
     """Draw the parents of children start .. stop from the pool, which is sorted from fit to less fit."""
     for child in range(start, stop):
         rng = seeding.stream(seed, seeding.REPRODUCE, generation, child, 1)
-        a = b = seeding.below(rng, len(pool))
+        a = b = _place(rng, len(pool), by_rank)
         if seeding.uniform(rng) < crossover_prob:
-            b = seeding.below(rng, len(pool))
+            b = _place(rng, len(pool), by_rank)
         first[child], second[child] = pool[min(a, b)], pool[max(a, b)]

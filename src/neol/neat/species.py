@@ -6,6 +6,7 @@ Legend: P genomes, S species, C connection places.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,6 +18,8 @@ from neol.jit import kernel
 from neol.neat.gene_kernels import add_differences
 from neol.neat.genes import CONNECTION, NODE, coefficients, compared_genes
 from neol.neat.genome import Genomes, empty_genomes, take
+
+FURTHEST = 100.0  # how many times larger or smaller than its setting a threshold that follows a target may become
 
 
 class Species(NamedTuple):
@@ -97,11 +100,12 @@ def distance(a, p, b, q, c1, c3, matching_normalizer):
 
 
 @kernel
-def _speciate(g, old, threshold, c1, c3, matching_normalizer, member_of, representative):
+def _speciate(g, old, threshold, c1, c3, matching_normalizer, surplus, member_of, representative):
     """Fill member_of i4 (P,) and representative i4 (S',) (a genome of g per species); return S'.
 
-    Each old species first takes the genome nearest to its old representative as the new one;
-    every other genome then joins the species of the nearest representative under the threshold, or founds one.
+    Each old species first takes the genome nearest to its old representative as the new one, but up to `surplus` of
+    them end there: those whose new representative is under the threshold of an older species'.
+    Every other genome then joins the species of the nearest representative under the threshold, or founds one.
     """
     size, count = len(g.n_nodes), len(old.n_nodes)
     member_of[:] = -1
@@ -113,6 +117,13 @@ def _speciate(g, old, threshold, c1, c3, matching_normalizer, member_of, represe
             d = distance(g, p, old, s, c1, c3, matching_normalizer)
             if d < best:
                 best, nearest = d, p
+        if nearest >= 0 and surplus > 0:
+            for older in range(s):
+                q = representative[older]
+                if q >= 0 and distance(g, nearest, g, q, c1, c3, matching_normalizer) < threshold:
+                    surplus -= 1
+                    nearest = -1
+                    break
         representative[s] = nearest
         if nearest >= 0:
             member_of[nearest] = s
@@ -134,7 +145,7 @@ def _speciate(g, old, threshold, c1, c3, matching_normalizer, member_of, represe
 
 
 def speciate(config: NeatConfig, genomes: Genomes, old: Species, generation: int) -> Species:
-    """Divide a population into species that continue the old ones."""
+    """Divide a population into species that continue the old ones, all of them or, beyond a target, those apart."""
     size, before = len(genomes.n_nodes), len(old.id)
     member_of = np.empty(size, np.int32)
     representative = np.full(size + before, -1, np.int32)
@@ -145,11 +156,12 @@ def speciate(config: NeatConfig, genomes: Genomes, old: Species, generation: int
         config.compatibility_disjoint_coefficient,
         coefficients(config),
         config.compatibility_normalizer == "matching",
+        max(0, before - config.target_species) if config.target_species else 0,
         member_of,
         representative,
     )
     new = count - before
-    alive = np.flatnonzero(representative[:count] >= 0)  # an old species finds no genome only when S > P
+    alive = np.flatnonzero(representative[:count] >= 0)  # an old species finds no genome only when S > P, or it ended
     renumber = np.full(count, -1, np.int32)
     renumber[alive] = np.arange(len(alive))
     ids = np.concatenate([old.id, np.arange(old.next_id, old.next_id + new, dtype=np.int32)]).astype(np.int32)
@@ -163,6 +175,18 @@ def speciate(config: NeatConfig, genomes: Genomes, old: Species, generation: int
         np.concatenate([old.created, now])[alive],
         old.next_id + new,
     )
+
+
+def followed_threshold(config: NeatConfig, threshold: float, count: int) -> float:
+    """The threshold for the next speciation: `threshold` gave S = `count` species where S* are wanted.
+
+    It is multiplied by sqrt(S / S*), between sqrt(1/2) and sqrt(2), and stays between 1/100 and 100 times its setting.
+    """
+    if config.target_species == 0:
+        return threshold
+    step = math.sqrt(min(max(count / config.target_species, 0.5), 2.0))
+    usual = config.compatibility_threshold
+    return min(max(threshold * step, usual / FURTHEST), usual * FURTHEST)
 
 
 _SPECIES_FITNESS: dict[str, Callable[..., Any]] = {"max": np.max, "mean": np.mean, "median": np.median, "min": np.min}
@@ -190,12 +214,16 @@ def shares(config: NeatConfig, species: Species, alive: np.ndarray, fitness: np.
 
     canonical (Stanley 2002): sum over members of f / |s|, that is the species mean, measured from the population's
     minimum. paper: F_adj(s) = mean(f) / |s|, likewise. normalized (neat-python): (mean(f) - min) / max(1, max - min).
+    With selection = rank, f is a genome's rank among all living ones, 1 for the worst, measured from 0 (prettyNEAT).
     """
     members = alive[species.member_of]
     low, high = fitness[members].min(), fitness[members].max()
     out = np.zeros(len(species.id))
     if high - low <= 1e-12 * max(abs(low), abs(high)):
         return out  # all alike: what is left is rounding
+    if config.selection == "rank":
+        fitness = ranks(fitness, members)
+        low, high = 0.0, float(members.sum())
     for s in np.flatnonzero(alive):
         f = fitness[species.member_of == s]
         above = max(0.0, f.mean() - low)  # whatever the sign of the returns
@@ -205,6 +233,14 @@ def shares(config: NeatConfig, species: Species, alive: np.ndarray, fitness: np.
             out[s] = above / len(f)
         else:
             out[s] = above / max(1.0, high - low)
+    return out
+
+
+def ranks(fitness: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Ranks f8 (P,) of the members b1 (P,), 1 for the least fit; equals share the mean of theirs; the others have 0."""
+    out = np.zeros(len(fitness))
+    _, place, count = np.unique(fitness[members], return_inverse=True, return_counts=True)
+    out[members] = (np.cumsum(count) - (count - 1) / 2)[place]
     return out
 
 

@@ -26,7 +26,10 @@ class NeatLoop:
         self.neat.tell(outcome.fitness, outcome.adapted)
 
     def metrics(self) -> dict[str, float]:
-        return {"species": len(self.neat.species.id)}
+        found: dict[str, float] = {"species": len(self.neat.species.id)}
+        if self.neat.config.target_species:
+            found["compatibility_threshold"] = self.neat.threshold
+        return found
 
     def candidates(self, outcome: Outcome, count: int) -> Genomes:
         """The fittest."""
