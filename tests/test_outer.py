@@ -29,7 +29,7 @@ TINY: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_every_loop_of_the_registry_asks_tells_reports_and_goes_on_from_its_state(name: str) -> None:
-    problem = problem_of(configure("cartpole", outer=name, pop_size=8, elitism=1, pool=8))
+    problem = problem_of(configure("cartpole", outer=name, pop_size=8, elitism=1, pool=8, es_population=8))
     one, two = make_loop(problem), make_loop(problem)
     for generation in range(4):
         genomes = one.ask()
@@ -40,7 +40,8 @@ def test_every_loop_of_the_registry_asks_tells_reports_and_goes_on_from_its_stat
         assert list(before) == list(two.metrics())
         chosen = one.candidates(outcome, 3)
         assert len(chosen.n_nodes) == 3
-        assert np.array_equal(chosen.weight[0, : chosen.n_conns[0]], genomes.weight[7, : genomes.n_conns[7]])
+        if name in ("neat", "hedge"):  # the evolution strategies would deploy their mean
+            assert np.array_equal(chosen.weight[0, : chosen.n_conns[0]], genomes.weight[7, : genomes.n_conns[7]])
         one.tell(outcome)
         two.restore({k: v.copy() for k, v in one.state().items()})
         assert two.generation == one.generation

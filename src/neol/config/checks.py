@@ -75,3 +75,22 @@ def check_weight_mutation(value: str) -> None:
         ok = False
     if not ok:
         raise NeolError(f"weight_mutation = '{value}' is not allowed; it must be config, off or a probability 0 to 1.")
+
+
+WIDEST_LAYER = 10_000
+
+
+def hidden_sizes(topology: str) -> tuple[int, ...] | None:
+    """16,16 -> (16, 16); None where it is no list of sizes."""
+    parts = topology.split(",")
+    sizes = tuple(int(part) for part in parts if part.isascii() and part.isdigit())
+    return sizes if len(sizes) == len(parts) and all(1 <= size <= WIDEST_LAYER for size in sizes) else None
+
+
+def check_topology(value: str) -> None:
+    """A NeolError where `topology` names none."""
+    if value != "full" and not value.endswith(".json") and hidden_sizes(value) is None:
+        raise NeolError(
+            f"topology = '{value}' is not allowed; it must be full, sizes of hidden layers from 1 to "
+            f"{WIDEST_LAYER:,} such as 16,16, or a network file (.json)."
+        )

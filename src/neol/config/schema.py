@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from neol.config import sections
-from neol.config.checks import check_range, check_weight_mutation, convert
+from neol.config.checks import check_range, check_topology, check_weight_mutation, convert
 from neol.config.sections import EsConfig, HedgeConfig, NeatConfig, PlasticityConfig, RolloutConfig, RunConfig
 from neol.errors import NeolError, closest, nearest
 
@@ -131,6 +131,8 @@ def check_value(name: str, value: Any) -> Any:
         raise NeolError(f"{name} = nan is not allowed; it must be a number.")
     if name == "weight_mutation":
         check_weight_mutation(value)
+    if name == "topology":
+        check_topology(value)
     return value
 
 

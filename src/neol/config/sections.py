@@ -80,6 +80,8 @@ class RolloutConfig:
     """Episodes per genome (N); fitness is the mean of their returns."""
     max_steps: int = field(default=0, metadata=_basic(_COUNT_OR_NONE))
     """Longest episode (T_max); 0 = the task's own."""
+    training_steps: int = field(default=0, metadata=_COUNT_OR_NONE)
+    """Longest episode in training only: champions are chosen and measured on whole ones; 0 = as long as any."""
     common_random_numbers: bool = True
     """All genomes of a generation meet the same episode seeds (fresh ones every generation)."""
     fitness_offset: float = field(default=0.0, metadata=_VALUE)

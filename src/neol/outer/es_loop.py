@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neol.neat.genome import Genomes, concatenate
+from neol.neat.genome import Genomes, concatenate, take
 from neol.outer.base import Outcome, Problem, best
 from neol.outer.hall import Hall
 from neol.outer.search_space import search_space, to_genomes, to_vectors
@@ -46,10 +46,9 @@ class EsLoop:
         return {**self.strategy.metrics(), "searched": self.space.size}
 
     def candidates(self, outcome: Outcome, count: int) -> Genomes:
-        """The next mean, the means of the best generations, the fittest samples."""
-        mean = to_genomes(self.space, self._told(outcome).mean[None])
-        fittest = best(self.genomes, outcome.fitness, max(1, count // 3))
-        return concatenate([mean, *self.hall.genomes, fittest])
+        """The next mean and its averages, the means of the best generations, the fittest samples."""
+        means = to_genomes(self.space, self._told(outcome).best_guesses())
+        return take(concatenate([means, *self.hall.genomes, best(self.genomes, outcome.fitness, count)]), slice(count))
 
     def state(self) -> dict[str, np.ndarray]:
         arrays = {"generation": np.array(self.generation)} | self.hall.state()

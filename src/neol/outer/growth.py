@@ -6,7 +6,8 @@
     prune     the connection whose weight is nearest to 0, measured in the spread of the search, is removed; or a node
               that matters as little, with all its connections: nearly the same function
 
-All on one genome (P = 1). Legend: I inputs, O outputs, n numbers searched.
+All on one genome (P = 1). Of a feed-forward network the function stays the same to the bit (not that of a split or
+pruned recurrent one, whose order of evaluation may change). Legend: I inputs, O outputs, n numbers searched.
 """
 
 from __future__ import annotations

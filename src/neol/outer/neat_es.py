@@ -33,6 +33,7 @@ from neol.outer.topology import starting_topology
 PROTECTED, LONGEST = 8, 30  # generations of a challenger: in which it cannot die, after which it is decided
 PATIENCE = 10  # generations without a new best score of the leader, after which it is challenged
 CHALLENGERS = 2  # at most
+PROGRESS = 0.005  # part of its best score by which a leader's score must rise to count as progress
 SMOOTH = 0.2  # rate of the running means
 LEAST = 6  # samples of a species
 HUGE = 1e300
@@ -118,7 +119,7 @@ class NeatEsLoop:
             if kind is not leader:
                 kind.compare(float(np.median(fitness)) - level)
         self.score = level if np.isnan(self.score) else self.score + SMOOTH * (level - self.score)
-        if self.score > self.best_score:
+        if not self.score <= self.best_score + PROGRESS * abs(self.best_score):
             self.best_score, self.best_at = self.score, self.generation
         self._compete()
         self.generation += 1
@@ -179,10 +180,10 @@ class NeatEsLoop:
         return {**leader.strategy.metrics(), "searched": leader.space.size, "species": len(self.kinds)}
 
     def candidates(self, outcome: Outcome, count: int) -> Genomes:
-        """The leader's next mean, the means of the best generations, the fittest samples."""
+        """The leader's next mean and its averages, the means of the best generations, the fittest samples."""
         kind, found, fitness = self._by_kind(outcome)[0]
-        mean = to_genomes(kind.space, kind.strategy.told(found, fitness).mean[None])
-        return concatenate([mean, *self.hall.genomes, best(self.genomes, outcome.fitness, max(1, count // 3))])
+        means = to_genomes(kind.space, kind.strategy.told(found, fitness).best_guesses())
+        return take(concatenate([means, *self.hall.genomes, best(self.genomes, outcome.fitness, count)]), slice(count))
 
     def state(self) -> dict[str, np.ndarray]:
         arrays = {"generation": np.array(self.generation), "next_id": np.array(self.next_id)}

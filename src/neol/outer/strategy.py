@@ -17,6 +17,8 @@ from neol.outer.cma import Cma
 from neol.outer.gradients import Gradient
 
 CMA, SEP_CMA = "cma", "sep-cma"
+# Rates of the running means of the mean: what a generation's noise moved to and fro is averaged away.
+AVERAGED = (0.3, 0.1)
 CMA_LIMIT = 500  # numbers up to which auto learns a whole covariance
 
 
@@ -57,6 +59,7 @@ class Strategy:
             self.at = cma.new_cma(mean, scale, knobs.sigma, knobs.kind == SEP_CMA)
         else:
             self.at = gradients.new_gradient(mean, scale, knobs.sigma)
+        self.averages = np.tile(mean, (len(AVERAGED), 1))  # f8 (2, n) of the means so far
 
     @property
     def mean(self) -> np.ndarray:
@@ -70,23 +73,31 @@ class Strategy:
 
     def told(self, found: np.ndarray, fitness: np.ndarray) -> Strategy:
         """The strategy after its samples f8 (L, n), as their lives left them, had this fitness f8 (L,)."""
-        out = object.__new__(Strategy)
-        out.knobs = k = self.knobs
+        k = self.knobs
+        at: Cma | Gradient
         if isinstance(self.at, Cma):
-            out.at = cma.updated(self.at, found, fitness)
+            at = cma.updated(self.at, found, fitness)
         else:
-            out.at = gradients.updated(self.at, k.kind, found, fitness, k.rate, k.top)
+            at = gradients.updated(self.at, k.kind, found, fitness, k.rate, k.top)
+        rates = np.maximum(np.array(AVERAGED), 1.0 / float(at.told[0]))[:, None]
+        return self._with(at, self.averages + rates * (at.mean - self.averages))
+
+    def _with(self, at: Cma | Gradient, averages: np.ndarray) -> Strategy:
+        out = object.__new__(Strategy)
+        out.knobs, out.at, out.averages = self.knobs, at, averages
         return out
+
+    def best_guesses(self) -> np.ndarray:
+        """The mean, and its running averages: f8 (3, n)."""
+        return np.concatenate([self.mean[None], self.averages])
 
     def resized(self, source: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> Strategy:
         """The strategy over another set of numbers: number i was source[i], or is new (-1) and starts at mean[i]."""
-        out = object.__new__(Strategy)
-        out.knobs = self.knobs
+        averages = np.where(source < 0, mean, self.averages[:, source])
         if isinstance(self.at, Cma):
-            out.at = cma.resized(self.at, source, mean, scale * float(np.median(cma.spread(self.at))))
-        else:
-            out.at = gradients.resized(self.at, source, mean, scale)
-        return out
+            wide = scale * float(np.median(cma.spread(self.at)))
+            return self._with(cma.resized(self.at, source, mean, wide), averages)
+        return self._with(gradients.resized(self.at, source, mean, scale), averages)
 
     def spread(self) -> np.ndarray:
         """The standard deviation of each number, f8 (n,)."""
@@ -99,10 +110,11 @@ class Strategy:
         return {"sigma": float(np.exp(np.log(s).mean())), "condition": float((s.max() / s.min()) ** 2)}
 
     def state(self) -> dict[str, np.ndarray]:
-        return {k: v.copy() for k, v in self.at._asdict().items()}
+        return {k: v.copy() for k, v in self.at._asdict().items()} | {"averages": self.averages.copy()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.at = type(self.at)(**{k: v.copy() for k, v in arrays.items()})
+        self.averages = arrays["averages"].copy()
+        self.at = type(self.at)(**{k: arrays[k].copy() for k in self.at._fields})
 
 
 @kernel

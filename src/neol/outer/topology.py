@@ -8,13 +8,12 @@ from itertools import pairwise
 import numpy as np
 
 from neol import seeding
+from neol.config.checks import hidden_sizes
 from neol.config.sections import NeatConfig
 from neol.neat.genome import Genomes, first_population, take
 from neol.neat.innovation import Innovations, ensure_capacity
 from neol.outer.base import Problem
 from neol.outer.growth import with_connection
-
-FULL = "full"
 
 
 def starting_topology(problem: Problem) -> tuple[Genomes, Innovations]:
@@ -26,13 +25,6 @@ def starting_topology(problem: Problem) -> tuple[Genomes, Innovations]:
     few = dataclasses.replace(config, pop_size=max(2, 2 * config.elitism, 2 * config.min_species_size))
     genomes, innovations = first_population(few, problem.inputs, problem.outputs, problem.seed)
     return at_zero(take(genomes, [0])), innovations
-
-
-def hidden_sizes(named: str) -> tuple[int, ...]:
-    """16,16 -> (16, 16); full -> ()."""
-    if named == FULL:
-        return ()
-    return tuple(int(part) for part in named.split(","))
 
 
 def at_zero(topology: Genomes) -> Genomes:

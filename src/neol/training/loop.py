@@ -97,7 +97,14 @@ class Training:
     def rollout(self, phenotypes: Phenotypes) -> tuple[RolloutResult, FaultVerdict]:
         """This generation's episodes; while the environment fails in all of them, others in their place."""
         run, r = self.config.run, self.config.rollout
-        episodes = Episodes(run.seed, seeding.EPISODE, self.outer.generation, r.episodes, r.common_random_numbers)
+        episodes = Episodes(
+            run.seed,
+            seeding.EPISODE,
+            self.outer.generation,
+            r.episodes,
+            r.common_random_numbers,
+            max_steps=r.training_steps,
+        )
         result, verdict = run_redrawn(self.engine, phenotypes, self.life, episodes, self._note_redraw)
         if verdict.left_out.all() or verdict.failed.all():
             self._note_failures(result, verdict)

@@ -1,0 +1,167 @@
+"""Evolution strategies as outer loops: champions, species that compete, and the same bits whatever interrupts them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import neol
+from neol.outer.base import Outcome
+from neol.outer.neat_es import LONGEST, PATIENCE, PROTECTED, Kind, NeatEsLoop
+from neol.outer.registry import make_loop
+from neol.outer.search_space import to_vectors
+from neol.training.configure import configure
+from neol.training.loop import problem_of
+
+TINY: dict[str, Any] = {
+    "rule": "none", "episodes": 1, "max_steps": 60, "threads": 1, "es_population": 8, "champion_candidates": 4,
+    "champion_trials": 2, "champion_episodes": 4, "progress": False,
+}  # fmt: skip
+STRATEGIES = ("cma", "sep-cma", "ars", "openai", "pgpe")
+
+
+def neat_es(**settings: Any) -> NeatEsLoop:
+    loop = make_loop(problem_of(configure("cartpole", outer="neat-es", es_population=12, **settings)))
+    assert isinstance(loop, NeatEsLoop)
+    return loop
+
+
+def tell(loop: NeatEsLoop, by_kind: dict[int, float], rng: np.random.Generator) -> None:
+    """A generation in which the samples of species i have about the fitness by_kind[i]."""
+    means = np.concatenate([np.full(n, by_kind.get(k.id, 0.0)) for k, n in zip(loop.kinds, loop.shares, strict=True)])
+    fitness = means + 0.01 * rng.standard_normal(len(means))
+    loop.tell(Outcome(fitness, fitness[:, None], np.ones((len(fitness), 1), np.int64), None))
+
+
+def challenged(**settings: Any) -> tuple[NeatEsLoop, np.random.Generator]:
+    """A loop whose leader has stood still for long enough to be challenged."""
+    loop, rng = neat_es(**settings), np.random.default_rng(0)
+    tell(loop, {0: 5.0}, rng)
+    for _ in range(PATIENCE):
+        assert len(loop.kinds) == 1
+        tell(loop, {0: 1.0}, rng)
+    assert len(loop.kinds) == 2
+    return loop, rng
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("outer", ["es", "neat-es"])
+def test_a_resumed_run_has_the_same_bytes(outer: str, strategy: str, tmp_path: Path) -> None:
+    settings = {**TINY, "outer": outer, "es": strategy, "rule": "hebb"}
+    whole = neol.train("cartpole", out=tmp_path / "whole", generations=5, **settings)
+    neol.train("cartpole", out=tmp_path / "parts", generations=2, **settings)
+    parts = neol.train(out=tmp_path / "parts", resume=True, generations=5, progress=False)
+    for name in ("history.csv", "champion.json"):
+        assert (whole.path / name).read_bytes() == (parts.path / name).read_bytes()
+    assert {"sigma", "condition", "searched"} <= set(whole.history)
+
+
+def test_species_and_threads_leave_the_same_bytes(tmp_path: Path) -> None:
+    settings = {**TINY, "outer": "neat-es", "generations": 30, "max_steps": 7}  # nobody falls that soon: no progress
+    one = neol.train("cartpole", out=tmp_path / "one", **settings)
+    assert max(one.history["species"]) > 1
+    other = neol.train("cartpole", out=tmp_path / "other", **{**settings, "threads": 2, "window": 3})
+    half = neol.train("cartpole", out=tmp_path / "half", **{**settings, "generations": 17})
+    half = neol.train(out=tmp_path / "half", resume=True, generations=30, progress=False)
+    for run in (other, half):
+        assert (run.path / "history.csv").read_bytes() == (one.path / "history.csv").read_bytes()
+        assert (run.path / "champion.json").read_bytes() == (one.path / "champion.json").read_bytes()
+
+
+def test_the_mean_that_the_generation_leads_to_is_the_first_candidate() -> None:
+    loop = make_loop(problem_of(configure("cartpole", outer="es", es_population=8)))
+    fitness = np.arange(8.0)
+    outcome = Outcome(fitness, fitness[:, None], np.ones((8, 1), np.int64), None)
+    chosen = loop.candidates(outcome, 3)
+    loop.tell(outcome)
+    assert np.array_equal(to_vectors(loop.space, chosen)[0], loop.strategy.mean)  # type: ignore[attr-defined]
+    assert len(chosen.n_nodes) == 3
+
+
+def test_lamarckian_inheritance_moves_the_mean_to_what_lives_made_of_it() -> None:
+    problem = problem_of(configure("cartpole", outer="es", es_population=8))
+    still, moved = make_loop(problem), make_loop(problem)
+    fitness = np.arange(8.0)
+    outcome = Outcome(fitness, fitness[:, None], np.ones((8, 1), np.int64), None)
+    still.tell(outcome)
+    moved.tell(outcome._replace(adapted=moved.ask().weight + 0.01))
+    assert moved.strategy.mean - still.strategy.mean == pytest.approx(  # type: ignore[attr-defined]
+        [0.0, 0.0, *[0.01] * 8], abs=1e-3
+    )
+
+
+def test_a_leader_that_makes_progress_is_not_challenged() -> None:
+    loop, rng = neat_es(), np.random.default_rng(0)
+    for generation in range(3 * PATIENCE):
+        tell(loop, {0: float(generation)}, rng)
+    assert [k.id for k in loop.kinds] == [0]
+    assert loop.shares.tolist() == [12]
+
+
+def test_a_challenger_inherits_the_distribution_and_is_protected_then_dies_when_it_is_worse() -> None:
+    loop, rng = challenged()
+    leader, young = loop.kinds[:2]
+    assert young.strategy.at.sigma[0] == leader.strategy.at.sigma[0]
+    assert sum(loop.shares) == 12
+    assert loop.shares.tolist() == [6, 6]
+    for _ in range(PROTECTED - 1):
+        tell(loop, {0: 1.0, young.id: -50.0}, rng)
+        assert young in loop.kinds
+    tell(loop, {0: 1.0, young.id: -50.0}, rng)
+    assert young not in loop.kinds
+    assert loop.kinds[0] is leader
+
+
+def test_a_challenger_that_does_better_takes_the_lead() -> None:
+    loop, rng = challenged()
+    young = loop.kinds[1]
+    for _ in range(PROTECTED):
+        tell(loop, {0: 1.0, young.id: 3.0}, rng)
+    assert loop.kinds[0] is young
+
+
+@pytest.mark.parametrize("smaller", [True, False])
+def test_among_equals_the_smaller_network_wins(smaller: bool) -> None:
+    loop, rng = challenged(topology="4")
+    leader, young = loop.kinds[:2]
+    loop.kinds = [leader, young]
+    size = leader.space.size
+    young.space = young.space._replace(gene=young.space.gene[: size - 1 if smaller else size])
+    young.told, young.mean, young.variance = LONGEST, 0.0, 1.0
+    loop._compete()
+    assert (loop.kinds[0] is young) == smaller
+    assert young in loop.kinds if smaller else young not in loop.kinds
+    assert rng is not None
+
+
+def test_a_comparison_has_the_mean_and_the_error_of_what_was_told() -> None:
+    kind = Kind(1, None, None)  # type: ignore[arg-type]
+    for _ in range(400):
+        kind.compare(2.0)
+    assert kind.mean == pytest.approx(2.0)
+    assert kind.error == pytest.approx(0.0, abs=1e-9)
+    for d in (1.0, 3.0) * 200:
+        kind.compare(d)
+    assert kind.error == pytest.approx(1.0 / 3.0, rel=0.2)  # sd 1 over about nine values
+
+
+def test_hidden_layers_are_searched_and_deployed(tmp_path: Path) -> None:
+    run = neol.train("cartpole", out=tmp_path / "run", outer="es", topology="3,2", generations=2, **TINY)
+    assert run.history["searched"].tolist() == [4 * 3 + 3 * 2 + 2 * 2 + 7] * 2
+    assert run.summary.champion_connections == 22
+
+
+@pytest.mark.parametrize("topology", ["0", "3,-1", "3,,2", "wide", "", "1e3", "99999"])
+def test_a_topology_that_is_none_is_refused_in_one_sentence(topology: str) -> None:
+    with pytest.raises(neol.NeolError, match=r"topology = '.*' is not allowed; it must be full, sizes of hidden"):
+        configure("cartpole", outer="es", topology=topology)
+
+
+def test_training_steps_limit_training_alone(tmp_path: Path) -> None:
+    settings = {**TINY, "max_steps": 200}
+    run = neol.train("cartpole", out=tmp_path / "run", outer="es", training_steps=20, generations=8, **settings)
+    assert max(run.history["best_return"]) == 20.0
+    assert run.summary.champion_return_mean > 20.0
