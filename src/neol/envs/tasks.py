@@ -29,7 +29,8 @@ class Leaf(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A control task. `settings` are this task's own defaults, by flat config names."""
+    """A control task. `settings` are this task's own defaults, by flat config names; `strategies` those that evolution
+    strategies (the outer loops es and neat-es) have beside them."""
 
     name: str
     id: str  # Gymnasium id, `module:id` or `module:callable`
@@ -50,6 +51,7 @@ class Task(NamedTuple):
     returns: tuple[float, float] = (0.0, 1.0)  # the range that normalised losses are made with
     unbounded_below: bool = False  # returns have no least value: those below the range have loss 1
     settings: Mapping[str, Any] = MappingProxyType({})
+    strategies: Mapping[str, Any] = MappingProxyType({})
     env_kwargs: tuple[tuple[str, Any], ...] = ()  # arguments of the environment
     maker: Callable[[], Any] | None = None  # what makes it, where that is a Python function
 
@@ -72,6 +74,12 @@ def _boxes(name: str, env_id: str, inputs: tuple[str, ...], actions: tuple[str, 
     components = bounded((-1.0,) * n, (1.0,) * n)
     return Task(name, env_id, 1000, inputs, actions, components, _numbers(inputs), (n,), **rest)
 
+
+# Of evolution strategies on every task: inputs of one size, so that one step size suits all weights; and outputs as
+# they are, so that all of an action's range is reached.
+STRATEGIES: Mapping[str, Any] = MappingProxyType({
+    "normalize_observations": True, "output_transform": "none", "generations": 400,
+})  # fmt: skip
 
 # On the walkers one long episode says more than three short ones.
 _LONG: dict[str, Any] = {"episodes": 1, "generations": 10_000, "max_env_steps": 10_000_000}

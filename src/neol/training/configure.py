@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neol.config.schema import Config, check_value, parse_toml
 from neol.envs.registry import Maker, choose_engine, find
-from neol.envs.tasks import Task
+from neol.envs.tasks import STRATEGIES, Task
 from neol.errors import NeolError, nearest
 from neol.files import slug
 from neol.training.run_folder import MAY_CHANGE, is_taken
@@ -56,6 +56,13 @@ def preset_settings(preset: str, rule: str) -> dict[str, Any]:
     return {**PRESETS[preset], **(_NEAT_WEIGHTS if rule == "none" else _PLASTIC_WEIGHTS)}
 
 
+def base_settings(task: Task, preset: str, rule: str, outer: str) -> dict[str, Any]:
+    """What is used where the user says nothing: a preset's settings, or a task's own for this outer loop."""
+    if preset != "default":
+        return preset_settings(preset, rule)
+    return {**task.settings, **({**STRATEGIES, **task.strategies} if outer in ("es", "neat-es") else {})}
+
+
 class Resolved(NamedTuple):
     """All that a run is made from, decided once."""
 
@@ -89,7 +96,7 @@ def configure(
             **settings,
         }
     rule = str(said.get("rule", Config().plasticity.rule))
-    base = found.settings if preset == "default" else preset_settings(preset, rule)
+    base = base_settings(found, preset, rule, str(said.get("outer", Config().run.outer)))
     return _settled(Config().replace(**{**base, **said, "task": found.name}), found, None)
 
 
@@ -116,7 +123,7 @@ _LONGEST_NAME = 100
 def default_folder(resolved: Resolved, preset: str, resume: bool) -> Path:
     """runs/TASK-RULE-SEED and what differs from the task's defaults: free, or, to resume, the last that is taken."""
     config = resolved.config
-    own = resolved.task.settings if preset == "default" else preset_settings(preset, config.plasticity.rule)
+    own = base_settings(resolved.task, preset, config.plasticity.rule, config.run.outer)
     before, now = Config().replace(**own).flat(), config.flat()
     parts = [slug(config.run.task), config.plasticity.rule, str(config.run.seed)]
     parts += [slug(config.run.outer)] * (config.run.outer != "neat") + [preset] * (preset != "default")
