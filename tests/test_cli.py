@@ -125,7 +125,7 @@ def test_every_setting_is_an_option_with_its_help_and_default(monkeypatch: pytes
         value = (",".join(default) if isinstance(default, tuple) else str(default).lower()) or "none"
         words = r"\S+" if name != "env_kwargs" else r"KEY=VALUE \[KEY=VALUE \.\.\.\]"
         text = re.escape(" ".join(field_help()[name].split()))
-        option = rf"--{name.replace('_', '-')} {words} {text} \({re.escape(value)}\)"
+        option = rf"--{cli_options.option_name(name)} {words} {text} \({re.escape(value)}\)"
         assert re.search(option, shown), name
 
 
@@ -136,8 +136,8 @@ def shown_options(*words: str) -> set[str]:
 
 def test_help_shows_the_options_that_matter_and_help_all_the_others() -> None:
     few, every = shown_options("train", "--help"), shown_options("train", "--help-all")
-    basic = {name.replace("_", "-") for name in fields() if is_basic(name)}
-    settings = {name.replace("_", "-") for name in fields()} - {"task"}
+    basic = {cli_options.option_name(name) for name in fields() if is_basic(name)}
+    settings = {cli_options.option_name(name) for name in fields()} - {"task"}
     assert few & settings == basic
     assert every >= settings | {"out", "resume", "preset", "config", "neat-config", "film", "quiet", "json"}
     assert 20 <= len(few) <= 26
@@ -557,7 +557,7 @@ def values_for(name: str) -> st.SearchStrategy[str]:
     return st.one_of(numbers, odd, text, choices, st.just("true") if field_type(name) is bool else st.nothing())
 
 
-options = names.flatmap(lambda n: values_for(n).map(lambda v: f"--{n.replace('_', '-')}={v}"))
+options = names.flatmap(lambda n: values_for(n).map(lambda v: f"--{cli_options.option_name(n)}={v}"))
 misspelt = st.tuples(names, st.integers(0, 8)).map(lambda t: f"--{t[0][: t[1]]}{t[0][t[1] + 1 :]}=1")
 
 
@@ -655,7 +655,9 @@ plausible_settings = st.lists(
 @example({"rule": "none", "weight_init_stdev": np.inf, "weight_max_value": np.inf})
 @example({"sharing": "paper", "fitness_offset": -1e300})
 def test_any_plausible_settings_train_or_are_refused_in_one_sentence(chosen: dict[str, Any]) -> None:
-    words = [f"--{k.replace('_', '-')}={str(v).lower() if isinstance(v, bool) else v}" for k, v in chosen.items()]
+    words = [
+        f"--{cli_options.option_name(k)}={str(v).lower() if isinstance(v, bool) else v}" for k, v in chosen.items()
+    ]
     with tempfile.TemporaryDirectory() as folder:
         done = neol_("train", "cartpole", "--out", f"{folder}/run", "--quiet", *TINY, *words)
         assert done.code == 0 or is_one_sentence(done, done.code), done

@@ -96,6 +96,11 @@ def _print_summary(run: Any, pictures: dict[str, Path]) -> None:
     print(f"  best fitness of the final generation   {s.best_fitness:.1f}  (the luckiest of the population)")
     print(f"  champion's held-out return             {s.champion_return_mean:.1f}  "
           f"(95 % CI {low:.1f} to {high:.1f}, {s.champion_episodes} fresh episodes)")  # fmt: skip
+    if s.start_return_mean is not None:
+        low, high = s.start_return_ci95
+        same = "; it is the champion still" if s.champion_is_start else ""
+        print(f"  the start's, on the same episodes      {s.start_return_mean:.1f}  "
+              f"(95 % CI {low:.1f} to {high:.1f}{same})")  # fmt: skip
     print(f"  the same champion without plasticity   {s.champion_without_plasticity_return_mean:.1f}")
     print(f"  champion: {s.champion_nodes} nodes, {s.champion_connections} connections")
     for what, path in {"champion": run.champion_path, **pictures}.items():
