@@ -476,6 +476,7 @@ BAD: dict[str, tuple[Build, str]] = {
     "max-steps beyond 32 bits": (training_with("--max-steps", 2**40), "max_steps"),
     "a population beyond all memory": (training_with("--pop-size", 10**15), "pop_size"),
     "infinite offset": (training_with("--fitness-offset", "inf", *TINY), "fitness_offset"),
+    "infinite floor": (training_with("--reward-floor", "inf", *TINY), "reward_floor = inf is not"),
     "a line break in a name": (lambda r, o, t: ["train", "cart\npole", "--out", t / "new"], "unknown task"),
     "a line break in a value": (training_with("--rule", "he\nbb"), "rule"),
 }  # fmt: skip

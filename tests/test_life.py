@@ -15,6 +15,7 @@ from neol.neat.evolution import Neat
 from neol.network.normalization import Normalization
 from neol.network.phenotype import Phenotypes, compile_phenotypes
 from neol.rollout.envpool_player import EnvPoolEngine
+from neol.rollout.gymnasium_episode import one_life
 from neol.rollout.gymnasium_player import LocalGymnasium
 from neol.rollout.life import UNCHANGED, Life, World, life_of
 from neol.rollout.open_engine import open_engine
@@ -86,6 +87,19 @@ def test_factors_of_one_change_no_bit(engine: str) -> None:
     ones = World(np.ones(LANDER.n_inputs), np.ones(LANDER.n_outputs), np.ones(1))
     life = life_of(LANDER, HEBB)
     assert same(play(engine, networks(), life._replace(world=ones)), play(engine, networks(), life))
+
+
+@every_engine
+def test_a_floor_counts_the_rewards_above_it_as_they_are(engine: str) -> None:
+    """In plain Python from the rewards of a life seen step by step; learning has the true ones."""
+    ph, life = networks(1), life_of(LANDER, HEBB, reward_floor=-1.5)
+    result = play(engine, ph, life)
+    assert same(result, play(engine, ph, life_of(LANDER, HEBB)))
+    assert (result.floored >= result.returns).all() and (result.floored > result.returns).any()
+    if engine != "envpool":
+        for e, seed in enumerate(seeding.episode_seeds(4, seeding.EPISODE, 0, 1, 2, True).tolist()):
+            rewards = [m.reward for m in one_life(LANDER, ph, life, seed, 60)][1:]
+            assert result.floored[0, e] == pytest.approx(sum(max(r, -1.5) for r in rewards), rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,9 @@ def action_of(task: Task, net: PlasticNetwork, observation: np.ndarray) -> np.nd
     return np.array([low + 0.5 * (np.clip(net.activate(observation), -1.0, 1.0) + 1.0) * (high - low)])
 
 
-def plain_episode(task: Task, net: PlasticNetwork, seed: int, steps: int, resets: int = 1) -> tuple[float, int]:
+def plain_episode(
+    task: Task, net: PlasticNetwork, seed: int, steps: int, resets: int = 1, floor: float = -np.inf
+) -> tuple[float, int]:
     """Return and length of one life: gymnasium's reset and step, PlasticNetwork's act and reward."""
     pool = plain_pool(task, seed, steps)
     for _ in range(resets):
@@ -166,7 +168,8 @@ def plain_episode(task: Task, net: PlasticNetwork, seed: int, steps: int, resets
     while not over:
         observation, reward, terminated, truncated, _ = pool.step(action_of(task, net, observation[0]))
         net.reward(float(reward[0]))
-        total, count, over = total + float(reward[0]), count + 1, bool(terminated[0] or truncated[0])
+        counted = max(float(reward[0]), floor)
+        total, count, over = total + counted, count + 1, bool(terminated[0] or truncated[0])
     pool.close()
     return total, count
 
@@ -207,6 +210,25 @@ def test_a_rollout_of_recurrent_networks_equals_a_plain_loop() -> None:
         net = network_of(task, genomes, p, HEBB, recurrent=True)
         assert (result.returns[p, 0], result.steps[p, 0]) == plain_episode(task, net, int(seeds[p]), steps)
         assert weights_by_pair(genomes, phenotypes, result.weight, p) == net.weights
+
+
+@pytest.mark.parametrize("name", ["lunarlander", "bipedalwalker"])
+def test_a_floor_under_rewards_counts_beside_the_return_and_changes_nothing_else(name: str) -> None:
+    task, steps, floor = TASKS[name], 300, -0.5
+    genomes = population(task, 4, seed=3)
+    phenotypes, which = compiled(task, genomes), episodes(2)
+    without = play(task, phenotypes, which, HEBB, steps)
+    engine = EnvPoolEngine(task, steps, threads=2, window=3)
+    result = engine.run(phenotypes, life_of(task, HEBB, reward_floor=floor), which)
+    engine.close()
+    assert same(result, without) and (without.floored == without.returns).all()
+    assert (result.floored > result.returns + 90.0).any()  # of those who fall
+    seeds = seeding.episode_seeds(11, seeding.EPISODE, 0, 4, 2, True).reshape(4, 2)
+    for p in range(4):
+        net = network_of(task, genomes, p, HEBB, recurrent=False)
+        for e in range(2):
+            expected = plain_episode(task, net, int(seeds[p, e]), steps, floor=floor)
+            assert (result.floored[p, e], result.steps[p, e]) == expected
 
 
 # -- episodes ----------------------------------------------------------------------------------------------------------

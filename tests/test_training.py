@@ -166,6 +166,22 @@ def test_fitness_is_the_mean_over_episodes_of_return_plus_offset_per_step(tmp_pa
     assert run.summary.champion_return_mean >= 8.0  # returns stay returns: no pole falls sooner
 
 
+def test_a_floor_under_rewards_is_in_the_fitness_alone(tmp_path: Path) -> None:
+    settings = {"episodes": 2, "generations": 1, "pop_size": 6, "max_steps": 120, "fitness_offset": 0.25}
+    _, plain = watched("lunarlander", tmp_path / "plain", **settings)
+    run, floored = watched("lunarlander", tmp_path / "floored", reward_floor=-1.0, **settings)
+    state = floored[0]
+    by_hand = [
+        sum(r + 0.25 * n for r, n in zip(sums, steps, strict=True)) / 2
+        for sums, steps in zip(state.result.floored, state.result.steps, strict=True)
+    ]
+    np.testing.assert_allclose(state.fitness, by_hand, rtol=1e-12)
+    assert (state.result.returns == plain[0].result.returns).all()
+    assert (state.fitness > plain[0].fitness + 50.0).any()  # a crash costs 100
+    assert state.row["mean_return"] == plain[0].row["mean_return"] == state.result.returns.mean(axis=1).mean()
+    assert run.config.rollout.reward_floor == -1.0
+
+
 def test_a_task_brings_its_own_offset_unless_told_otherwise() -> None:
     assert configure("hopper").config.rollout.fitness_offset == -1.0
     assert configure("bipedalwalker").config.rollout.fitness_offset == 0.0

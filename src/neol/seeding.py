@@ -15,7 +15,7 @@ import numpy as np
 from neol.jit import kernel
 
 # What a stream is for.
-INITIAL, REPRODUCE, EPISODE, SELECTION, HELD_OUT, EVALUATE, DEMO = range(7)
+INITIAL, REPRODUCE, EPISODE, SELECTION, HELD_OUT, EVALUATE, DEMO, SEARCH = range(8)
 # The same, in the theory lab: drawing h_t, an instance, its lives, a pool, the rounds' episodes, comparators.
 CHOICE, INSTANCE, LIFE, POOL, ROUND, COMPARATOR = range(20, 26)
 # What a baseline's library draws from, anew in every interval: exploration, minibatches, first weights.

@@ -20,7 +20,7 @@ from typing import Any, get_type_hints
 
 from neol.config import sections
 from neol.config.checks import check_range, check_weight_mutation, convert
-from neol.config.sections import HedgeConfig, NeatConfig, PlasticityConfig, RolloutConfig, RunConfig
+from neol.config.sections import EsConfig, HedgeConfig, NeatConfig, PlasticityConfig, RolloutConfig, RunConfig
 from neol.errors import NeolError, closest, nearest
 
 # Of neol.train, beside the settings.
@@ -37,6 +37,7 @@ class Config:
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     plasticity: PlasticityConfig = field(default_factory=PlasticityConfig)
     neat: NeatConfig = field(default_factory=NeatConfig)
+    es: EsConfig = field(default_factory=EsConfig)
     hedge: HedgeConfig = field(default_factory=HedgeConfig)
 
     def replace(self, **flat: Any) -> Config:

@@ -55,8 +55,9 @@ class RunConfig:
     """Seed of everything: the same seed gives the same bits."""
     generations: int = field(default=40, metadata=_basic(_COUNT))
     """Stop after this many generations (G)."""
-    outer: str = field(default="neat", metadata={"choices": ("neat", "hedge"), "or_prefix": "python:"})
-    """Outer loop: neat evolves a population; hedge evolves nothing, it selects from a pool of random topologies."""
+    outer: str = field(default="neat", metadata={"choices": ("neat", "es", "neat-es", "hedge"), "or_prefix": "python:"})
+    """Outer loop: neat evolves a population; es searches the weights of one topology by an evolution strategy;
+    neat-es does so in several topologies, which evolve; hedge selects from a pool of random topologies."""
     max_env_steps: int = field(default=0, metadata=_basic(_range(0, 2**62)))
     """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
     fitness_target: float = field(default=math.inf, metadata=_basic())
@@ -85,6 +86,8 @@ class RolloutConfig:
     """All genomes of a generation meet the same episode seeds (fresh ones every generation)."""
     fitness_offset: float = field(default=0.0, metadata=_VALUE)
     """Added to the fitness for every step survived (training only; < 0 makes standing still expensive)."""
+    reward_floor: float = field(default=-math.inf, metadata=_range(-math.inf, 1e6))
+    """Every single reward below this counts as this in the fitness (training only; -inf = as they are)."""
     normalize_observations: bool = field(default=False, metadata=_basic())
     """Scale observations by their running mean and spread, which are saved with the champion."""
     engine: str = field(default="auto", metadata=_basic(_choice("auto", "envpool", "gymnasium")))
@@ -282,3 +285,22 @@ class HedgeConfig:
     """Fitness whose loss is 1, for hedge; return_low = return_high: the task's own range."""
     return_high: float = field(default=0.0, metadata=_VALUE)
     """Fitness whose loss is 0, for hedge."""
+
+
+@dataclass(frozen=True)
+class EsConfig:
+    """Evolution strategies, which search the weights of a topology: the outer loop es."""
+
+    es: str = field(default="auto", metadata=_basic(_choice("auto", "cma", "sep-cma", "ars", "openai", "pgpe")))
+    """Strategy: auto (cma up to 500 weights, sep-cma beyond), cma, sep-cma, ars, openai or pgpe."""
+    topology: str = field(default="full", metadata=_basic({"words": True}))
+    """The network whose weights es searches: full (that of NEAT's first population), hidden layers as 16,16, or a
+    champion.json."""
+    es_population: int = field(default=0, metadata=_range(0, 1_000_000))
+    """Samples per generation; 0 = what suits the strategy and the number of weights."""
+    es_sigma: float = field(default=0.0, metadata=_range(0.0, 1e6))
+    """First standard deviation of the samples; 0 = what suits the strategy."""
+    es_rate: float = field(default=0.0, metadata=_range(0.0, 1e6))
+    """Learning rate of ars, openai and pgpe; 0 = what suits the strategy."""
+    es_top: int = field(default=0, metadata=_range(0, 500_000))
+    """Best directions that ars uses; 0 = half of them."""

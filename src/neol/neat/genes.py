@@ -221,8 +221,8 @@ class Gene:
     """What it is where a file, or a checkpoint from before, does not have it; None = what the kind calls usual."""
     required: bool = False
     """A network file must have it: format 1.0 says so."""
-    searchable: bool = False
-    """An evolution strategy may search it."""
+    searchable: float = 0.0
+    """What an evolution strategy's step in it is multiplied by; 0 = it is not searched."""
     own_stream: bool = True
     """It draws from a random stream that is named by the gene, so that adding it changes no other gene's values.
     The genes that share one draw from it in the order of this table, place by place."""
@@ -245,11 +245,11 @@ class Gene:
 GENES: tuple[Gene, ...] = (
     # A factor on all mutation powers: self-adaptation.
     Gene("step_size", GENOME, Factor(), crossed=FITTER, carried=False, json=None, own_stream=False),
-    Gene("bias", NODE, Number(), required=True, searchable=True, own_stream=False),
+    Gene("bias", NODE, Number(), required=True, searchable=1.0, own_stream=False),
     Gene("response", NODE, Number(mean=1.0), required=True, own_stream=False),
     Gene("activation", NODE, Option(ACTIVATIONS, function=True), required=True, own_stream=False),
     Gene("aggregation", NODE, Option(AGGREGATIONS, function=True), required=True, own_stream=False),
-    Gene("weight", CONNECTION, Number(), compared=0.5, required=True, searchable=True, own_stream=False),
+    Gene("weight", CONNECTION, Number(), compared=0.5, required=True, searchable=1.0, own_stream=False),
     Gene("enabled", CONNECTION, Flag(), crossed=DISABLED, carried=False, own_stream=False),
 )
 

@@ -36,7 +36,9 @@ class Problem(NamedTuple):
 class Outcome(NamedTuple):
     """How a population fared."""
 
-    fitness: np.ndarray  # f8 (P,) what selection goes by: mean over episodes of (return + offset for every step)
+    fitness: (
+        np.ndarray
+    )  # f8 (P,) what selection goes by: mean over episodes of (return, floored + offset for every step)
     returns: np.ndarray  # f8 (P, N)
     steps: np.ndarray  # i8 (P, N)
     adapted: np.ndarray | None  # f8 (P, C) weights after the last life, where they are inherited (lamarckian)

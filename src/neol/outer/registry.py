@@ -6,10 +6,12 @@ from functools import partial
 
 from neol.errors import NeolError
 from neol.outer.base import LoopMaker, OuterLoop, Problem, check_loop
+from neol.outer.es_loop import EsLoop
 from neol.outer.hedge_pool import HedgePool
+from neol.outer.neat_es import NeatEsLoop
 from neol.outer.neat_loop import NeatLoop
 
-LOOPS: dict[str, LoopMaker] = {"neat": NeatLoop, "hedge": HedgePool}
+LOOPS: dict[str, LoopMaker] = {"neat": NeatLoop, "es": EsLoop, "neat-es": NeatEsLoop, "hedge": HedgePool}
 PYTHON = "python:"  # what a loop that was passed from Python is called in config.toml
 
 

@@ -75,6 +75,14 @@ def make_context(ph, slots, window, life, first, result):
 
 
 @inlined
+def _count(life, result, episode, reward):
+    """A reward and a step more."""
+    result.returns[episode] += reward
+    result.floored[episode] += max(reward, life.reward_floor)
+    result.steps[episode] += 1
+
+
+@inlined
 def _choose(ph, slots, window, life, result, episode, b, reward, fresh, action):
     """Slot b takes in its reward and what it sees (window.inputs), and chooses its next action f8 (A,).
 
@@ -83,11 +91,11 @@ def _choose(ph, slots, window, life, result, episode, b, reward, fresh, action):
     if fresh:
         load(ph, slots, b, (window.queue[OFFSET] + episode) // window.queue[PER_GENOME])
         result.returns[episode] = 0.0
+        result.floored[episode] = 0.0
         result.steps[episode] = 0
     else:
         reward = enter_reward(life.world, reward)
-        result.returns[episode] += reward
-        result.steps[episode] += 1
+        _count(life, result, episode, reward)
     enter_observation(life.world, window.inputs)
     observe(life.normal, result.moments, episode, fresh, window.inputs)
     step(ph, slots, b, window.inputs, reward, fresh, life.plastic, window.outputs)
@@ -99,8 +107,7 @@ def _choose(ph, slots, window, life, result, episode, b, reward, fresh, action):
 def _end(ph, slots, window, life, result, episode, b, reward):
     """Episode's last reward; the weights after its genome's last episode are kept."""
     reward = enter_reward(life.world, reward)
-    result.returns[episode] += reward
-    result.steps[episode] += 1
+    _count(life, result, episode, reward)
     credit(ph, slots, b, reward, life.plastic)
     n = window.queue[PER_GENOME]
     if (window.queue[OFFSET] + episode) % n == n - 1:

@@ -47,7 +47,7 @@ class GymnasiumPlayer:
             if failure is None:
                 retries += attempts - 1
             else:
-                records.returns[e], records.steps[e] = 0.0, 0
+                records.returns[e], records.floored[e], records.steps[e] = 0.0, 0.0, 0
                 if shard.life.normal.on:
                     records.moments.n[e] = 0.0
                 failures.append(failure._replace(episode=shard.start + e))

@@ -7,6 +7,7 @@ Legend: I inputs, O outputs.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -37,11 +38,18 @@ class Life(NamedTuple):
     normal: Normalization
     actions: ActionMap
     world: World = UNCHANGED
+    reward_floor: float = -math.inf  # lower rewards count as this in `EpisodeRecords.floored`, and nowhere else
 
 
-def life_of(task: Task, config: PlasticityConfig, normal: Normalization = IDENTITY, world: World = UNCHANGED) -> Life:
+def life_of(
+    task: Task,
+    config: PlasticityConfig,
+    normal: Normalization = IDENTITY,
+    world: World = UNCHANGED,
+    reward_floor: float = -math.inf,
+) -> Life:
     """The life that a configuration and a task describe."""
-    return Life(plasticity(config), normal, action_map(task.components), world)
+    return Life(plasticity(config), normal, action_map(task.components), world, reward_floor)
 
 
 def check_life(life: Life, inputs: int, outputs: int) -> None:

@@ -44,6 +44,7 @@ class RolloutResult(NamedTuple):
     moments: Moments = no_moments()  # of each episode's observations; none unless they are normalised
     failures: tuple[Failure, ...] = ()
     retries: int = 0  # times that an episode failed and was then lived through
+    floored: np.ndarray = np.zeros((0, 0))  # f8 (P, N) returns where rewards below `Life.reward_floor` count as that
 
     @property
     def env_steps(self) -> int:
@@ -94,12 +95,13 @@ class EpisodeRecords(NamedTuple):
     steps: np.ndarray  # i8 (n,)
     weight: np.ndarray  # f8 (e,)
     moments: Moments  # of n episodes
+    floored: np.ndarray  # f8 (n,) returns where rewards below `Life.reward_floor` count as that
 
 
 def new_records(shard: Shard) -> EpisodeRecords:
     n = len(shard.seeds)
     moments = no_moments(n, shard.phenotypes.inputs) if shard.life.normal.on else no_moments()
-    return EpisodeRecords(np.zeros(n), np.zeros(n, np.int64), shard.phenotypes.weight.copy(), moments)
+    return EpisodeRecords(np.zeros(n), np.zeros(n, np.int64), shard.phenotypes.weight.copy(), moments, np.zeros(n))
 
 
 class Played(NamedTuple):
@@ -147,9 +149,8 @@ class ShardedRollout:
         self.resets = episodes.generation % EPOCH if self.keep else 0
         self.seeds = _seeds(episodes, episodes.generation - self.resets, phenotypes.size)
         moments = no_moments(self.total, phenotypes.inputs) if life.normal.on else no_moments()
-        self._result = RolloutResult(
-            np.zeros(self.total), np.zeros(self.total, np.int64), phenotypes.weight.copy(), moments
-        )
+        zeros = np.zeros(self.total), np.zeros(self.total, np.int64)
+        self._result = RolloutResult(*zeros, phenotypes.weight.copy(), moments, floored=np.zeros(self.total))
         self._failures: list[Failure] = []
         self._retries = 0
 
@@ -163,6 +164,7 @@ class ShardedRollout:
         """Put a shard's results in their places."""
         result, ph, records = self._result, self.phenotypes, played.records
         result.returns[start:stop], result.steps[start:stop] = records.returns, records.steps
+        result.floored[start:stop] = records.floored
         first, ended = start // self.n, stop // self.n  # genomes first .. ended have had their last episode
         if ended > first:
             begin, end = ph.edges(first).start, ph.edges(ended - 1).stop
@@ -180,8 +182,8 @@ class ShardedRollout:
         shape = (self.phenotypes.size, self.n)
         failures = tuple(sorted(self._failures))
         r = self._result
-        returns, steps = r.returns.reshape(shape), r.steps.reshape(shape)
-        return r._replace(returns=returns, steps=steps, failures=failures, retries=self._retries)
+        returns, floored, steps = (a.reshape(shape) for a in (r.returns, r.floored, r.steps))
+        return r._replace(returns=returns, floored=floored, steps=steps, failures=failures, retries=self._retries)
 
 
 class LocalEngine:

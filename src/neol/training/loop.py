@@ -74,8 +74,8 @@ class Training:
         result, verdict = self.rollout(phenotypes)
         rollout_seconds = time.monotonic() - before
         returns, steps = verdict.kept(result.returns), verdict.kept(result.steps)  # (P, n), n <= N
-        # J = mean over N episodes of (return + offset * steps)
-        fitness = (returns + self.config.rollout.fitness_offset * steps).mean(axis=1)
+        # J = mean over N episodes of (sum of max(reward, floor) + offset * steps)
+        fitness = (verdict.kept(result.floored) + self.config.rollout.fitness_offset * steps).mean(axis=1)
         with uninterrupted():
             if result.failures:
                 fitness = self._blame(fitness, result, verdict)
@@ -87,8 +87,8 @@ class Training:
             outcome = Outcome(fitness, returns, steps, adapted)
             row = self._row(genomes, phenotypes, fitness, result, verdict)
             keep = self.config.run.champion_candidates
-            self.archive = [*self.archive, take(genomes, [fittest(fitness)])][-keep:]
             self.finalists = population(self.outer.candidates(outcome, keep), "candidates")
+            self.archive = [*self.archive, take(self.finalists, [0])][-keep:]
             self.outer.tell(outcome)
             check_advanced(self.outer, row.generation)
             spent = time.monotonic() - started
@@ -124,7 +124,7 @@ class Training:
     def life(self) -> Life:
         """How this generation lives: its observations are scaled by the statistics of those before."""
         normal = from_moments(self.seen) if self.config.rollout.normalize_observations else IDENTITY
-        return life_of(self.task, self.config.plasticity, normal)
+        return life_of(self.task, self.config.plasticity, normal, reward_floor=self.config.rollout.reward_floor)
 
     def note(self, event: Mapping[str, Any]) -> None:
         """A fault: a line in events.jsonl, and the observers are told."""

@@ -1,0 +1,62 @@
+"""An evolution strategy over the weights and biases (and all other searchable genes) of one topology."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from neol.neat.genome import Genomes, concatenate
+from neol.outer.base import Outcome, Problem, best
+from neol.outer.hall import Hall
+from neol.outer.search_space import search_space, to_genomes, to_vectors
+from neol.outer.strategy import Strategy, knobs
+from neol.outer.topology import starting_topology
+
+
+class EsLoop:
+    """OuterInit, OuterSelect (`ask`) and OuterUpdate (`tell`), where the topology is given and the weights are not."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.seed, self.generation = problem.seed, 0
+        topology, _ = starting_topology(problem)
+        self.space = search_space(topology, problem.config.neat, problem.inputs, problem.outputs)
+        self.knobs = knobs(problem.config.es, self.space.size)
+        self.strategy = Strategy(self.knobs, to_vectors(self.space, topology)[0], self.space.scale)
+        self.hall = Hall()
+        self._sample()
+
+    def _sample(self) -> None:
+        vectors = self.strategy.ask(self.knobs.samples, self.seed, self.generation, 0)
+        self.genomes = to_genomes(self.space, vectors)
+
+    def ask(self) -> Genomes:
+        return self.genomes
+
+    def _told(self, outcome: Outcome) -> Strategy:
+        """The strategy after this generation: under lamarckian inheritance from what the lives made of the samples."""
+        lived = self.genomes if outcome.adapted is None else self.genomes._replace(weight=outcome.adapted)
+        return self.strategy.told(to_vectors(self.space, lived), np.nan_to_num(outcome.fitness, nan=-1e300))
+
+    def tell(self, outcome: Outcome) -> None:
+        self.hall.enter(float(np.median(outcome.fitness)), to_genomes(self.space, self.strategy.mean[None]))
+        self.strategy = self._told(outcome)
+        self.generation += 1
+        self._sample()
+
+    def metrics(self) -> dict[str, float]:
+        return {**self.strategy.metrics(), "searched": self.space.size}
+
+    def candidates(self, outcome: Outcome, count: int) -> Genomes:
+        """The next mean, the means of the best generations, the fittest samples."""
+        mean = to_genomes(self.space, self._told(outcome).mean[None])
+        fittest = best(self.genomes, outcome.fitness, max(1, count // 3))
+        return concatenate([mean, *self.hall.genomes, fittest])
+
+    def state(self) -> dict[str, np.ndarray]:
+        arrays = {"generation": np.array(self.generation)} | self.hall.state()
+        return arrays | {f"strategy.{k}": v for k, v in self.strategy.state().items()}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.generation = int(arrays["generation"])
+        self.hall.restore(arrays)
+        self.strategy.restore({k[9:]: v for k, v in arrays.items() if k.startswith("strategy.")})
+        self._sample()

@@ -1,0 +1,211 @@
+"""Structure by NEAT, weights by evolution strategies: a species is a topology with a search distribution of its own.
+
+    leader       the species that does best: it samples the largest share of the population
+    challengers  founded from the leader, when it makes no more progress, by a structural mutation that keeps its
+                 function (growth.py); each inherits mean, step size and covariance, widened by the new numbers
+
+All species meet the same episodes, so they are compared pair by pair: d = median fitness of the challenger's samples -
+the leader's, as a running mean with its standard error. A challenger is protected for PROTECTED generations, and gets
+more samples the better it does. Then it takes the lead when d is above its error, and dies when it is below by twice as
+much. One that is still no better after LONGEST generations dies, unless it is smaller and no worse: the smallest
+network among equals wins. Relatives: EANT2 (Siebel and Sommer 2007: CMA-ES within structures), CMA-TWEANN (Moriguchi
+and Honiden 2012: one structure that grows).
+Legend: S species, L samples of one of them, P samples of all, n numbers searched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from neol import seeding
+from neol.neat.genome import Genomes, concatenate, from_arrays, take, to_arrays
+from neol.neat.innovation import Innovations
+from neol.neat.species import apportion
+from neol.outer import growth
+from neol.outer.base import Outcome, Problem, best
+from neol.outer.hall import Hall
+from neol.outer.search_space import SEARCHED, SearchSpace, same_numbers, search_space, to_genomes, to_vectors
+from neol.outer.strategy import Strategy, knobs
+from neol.outer.topology import starting_topology
+
+PROTECTED, LONGEST = 8, 30  # generations of a challenger: in which it cannot die, after which it is decided
+PATIENCE = 10  # generations without a new best score of the leader, after which it is challenged
+CHALLENGERS = 2  # at most
+SMOOTH = 0.2  # rate of the running means
+LEAST = 6  # samples of a species
+HUGE = 1e300
+MUTATIONS = (growth.CONNECT, growth.SPLIT, growth.UNIT, growth.PRUNE)
+CHANCES = (0.25, 0.15, 0.35, 0.25)
+
+
+@dataclass
+class Kind:
+    """A species: a topology, its distribution, and how it compares with the leader."""
+
+    id: int
+    space: SearchSpace
+    strategy: Strategy
+    told: int = 0  # comparisons with the leader
+    mean: float = 0.0  # running mean of d
+    variance: float = 0.0  # its running variance
+
+    def compare(self, d: float) -> None:
+        """Take in another d."""
+        self.told += 1
+        rate = max(SMOOTH, 1.0 / self.told)
+        delta = d - self.mean
+        self.mean += rate * delta
+        self.variance = (1.0 - rate) * (self.variance + rate * delta * delta)
+
+    @property
+    def error(self) -> float:
+        """The standard error of that mean, which holds about (2 - rate) / rate independent values."""
+        return float(np.sqrt(self.variance / max(1.0, min(self.told, (2.0 - SMOOTH) / SMOOTH))))
+
+
+class NeatEsLoop:
+    """OuterInit, OuterSelect (`ask`) and OuterUpdate (`tell`) where topologies evolve and strategies search in them."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.seed, self.generation = problem, problem.seed, 0
+        topology, self.innovations = starting_topology(problem)
+        space = self._space(topology)
+        self.knobs = knobs(problem.config.es, space.size)
+        first = Strategy(self.knobs, to_vectors(space, topology)[0], space.scale)
+        self.kinds = [Kind(0, space, first)]  # the leader first
+        self.next_id = 1
+        self.score, self.best_score, self.best_at = np.nan, -np.inf, 0  # of the leader
+        self.hall = Hall()
+        self._sample()
+
+    def _space(self, topology: Genomes) -> SearchSpace:
+        return search_space(topology, self.problem.config.neat, self.problem.inputs, self.problem.outputs)
+
+    def _sample(self) -> None:
+        """Each species' share of the population, leader first."""
+        others = self.kinds[1:]
+        due = [2.0] + [1.0 + float(np.clip(k.mean / max(k.error, 1e-12), -0.5, 1.0)) * (k.told > 0) for k in others]
+        pairs = apportion(np.array(due), max(self.knobs.samples // 2, LEAST // 2 * len(due)), LEAST // 2)
+        self.shares = 2 * pairs  # i8 (S,)
+        parts = []
+        for kind, count in zip(self.kinds, self.shares, strict=True):
+            vectors = kind.strategy.ask(int(count), self.seed, self.generation, kind.id)
+            parts.append(to_genomes(kind.space, vectors))
+        self.genomes = concatenate(parts)
+
+    def ask(self) -> Genomes:
+        return self.genomes
+
+    def _by_kind(self, outcome: Outcome) -> list[tuple[Kind, np.ndarray, np.ndarray]]:
+        """Species, its samples f8 (L, n) as their lives left them, and their fitness f8 (L,)."""
+        lived = self.genomes if outcome.adapted is None else self.genomes._replace(weight=outcome.adapted)
+        fitness = np.nan_to_num(outcome.fitness, nan=-HUGE).clip(-HUGE, HUGE)
+        ends = np.cumsum(self.shares)
+        return [
+            (kind, to_vectors(kind.space, take(lived, slice(end - count, end))), fitness[end - count : end])
+            for kind, count, end in zip(self.kinds, self.shares, ends, strict=True)
+        ]
+
+    def tell(self, outcome: Outcome) -> None:
+        parts = self._by_kind(outcome)
+        leader = self.kinds[0]
+        level = float(np.median(parts[0][2]))
+        self.hall.enter(level, to_genomes(leader.space, leader.strategy.mean[None]))
+        for kind, found, fitness in parts:
+            kind.strategy = kind.strategy.told(found, fitness)
+            if kind is not leader:
+                kind.compare(float(np.median(fitness)) - level)
+        self.score = level if np.isnan(self.score) else self.score + SMOOTH * (level - self.score)
+        if self.score > self.best_score:
+            self.best_score, self.best_at = self.score, self.generation
+        self._compete()
+        self.generation += 1
+        if self.generation - self.best_at > PATIENCE and len(self.kinds) <= CHALLENGERS:
+            self._found()
+        self._sample()
+
+    def _compete(self) -> None:
+        """The best challenger may take the lead; hopeless ones die."""
+        leader, *others = self.kinds
+        grown_up = [k for k in others if k.told >= PROTECTED]
+        smaller = [k for k in others if k.told >= LONGEST and k.space.size < leader.space.size and k.mean >= -k.error]
+        winners = [k for k in grown_up if k.mean > k.error] or smaller
+        if winners:
+            leader = max(winners, key=lambda k: k.mean)
+            self.kinds = [leader] + [Kind(k.id, k.space, k.strategy) for k in others if k is not leader]
+            self.best_at = self.generation
+            self.score = self.best_score = self.score + leader.mean
+            return
+        dead = [k for k in others if k.told >= LONGEST or (k.told >= PROTECTED and k.mean < -2.0 * k.error)]
+        self.kinds = [k for k in self.kinds if k not in dead]
+
+    def _found(self) -> None:
+        """A challenger: the leader's topology with a structural mutation; it begins where the leader stands."""
+        leader, p = self.kinds[0], self.problem
+        rng = seeding.stream(self.seed, seeding.SEARCH, self.generation, self.next_id, 2**32)
+        kind = MUTATIONS[int(np.searchsorted(np.cumsum(CHANCES), seeding.uniform(rng)))]
+        parent = to_genomes(leader.space, leader.strategy.mean[None])
+        child: Genomes | None = parent
+        many = max(1, leader.space.size // 25) if kind in (growth.CONNECT, growth.PRUNE) else 1
+        for _ in range(many):
+            if child is None:
+                break
+            if kind == growth.PRUNE:
+                child = growth.pruned(child, self._importance(child, leader), p.outputs)
+                continue
+            found = growth.grown(child, kind, self.innovations, p.config.neat, p.inputs, p.outputs, rng)
+            child, self.innovations = found if found is not None else (None, self.innovations)
+        if child is None:
+            return
+        space = self._space(child)
+        strategy = leader.strategy.resized(same_numbers(space, leader.space), to_vectors(space, child)[0], space.scale)
+        self.kinds.append(Kind(self.next_id, space, strategy))
+        self.next_id += 1
+
+    def _importance(self, genome: Genomes, kind: Kind) -> np.ndarray:
+        """|weight| of every connection in standard deviations of the search, f8 (n_conns,)."""
+        number = [g.name for g in SEARCHED].index("weight")
+        mine = kind.space.gene == number
+        spread = dict(zip(kind.space.key[mine].tolist(), kind.strategy.spread()[mine], strict=True))
+        n = int(genome.n_conns[0])
+        usual = float(np.median(list(spread.values()))) if spread else 1.0
+        numbers = genome.innovation[0, :n].tolist()
+        return np.abs(genome.weight[0, :n]) / np.array([spread.get(i, usual) for i in numbers])
+
+    def metrics(self) -> dict[str, float]:
+        leader = self.kinds[0]
+        return {**leader.strategy.metrics(), "searched": leader.space.size, "species": len(self.kinds)}
+
+    def candidates(self, outcome: Outcome, count: int) -> Genomes:
+        """The leader's next mean, the means of the best generations, the fittest samples."""
+        kind, found, fitness = self._by_kind(outcome)[0]
+        mean = to_genomes(kind.space, kind.strategy.told(found, fitness).mean[None])
+        return concatenate([mean, *self.hall.genomes, best(self.genomes, outcome.fitness, max(1, count // 3))])
+
+    def state(self) -> dict[str, np.ndarray]:
+        arrays = {"generation": np.array(self.generation), "next_id": np.array(self.next_id)}
+        arrays["score"] = np.array([self.score, self.best_score, float(self.best_at)])
+        arrays["kinds"] = np.array([[k.id, k.told, k.mean, k.variance] for k in self.kinds])  # f8 (S, 4)
+        arrays |= {f"innovations.{k}": v.copy() for k, v in self.innovations._asdict().items()} | self.hall.state()
+        arrays |= to_arrays(concatenate([k.space.topology for k in self.kinds]), "topologies")
+        for i, kind in enumerate(self.kinds):
+            arrays |= {f"strategy{i}.{name}": v for name, v in kind.strategy.state().items()}
+        return arrays
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.generation, self.next_id = int(arrays["generation"]), int(arrays["next_id"])
+        self.score, self.best_score = map(float, arrays["score"][:2])
+        self.best_at = int(arrays["score"][2])
+        self.innovations = Innovations(**{k[12:]: v.copy() for k, v in arrays.items() if k.startswith("innovations.")})
+        self.hall.restore(arrays)
+        topologies = from_arrays(arrays, "topologies")
+        self.kinds = []
+        for i, (name, told, mean, variance) in enumerate(arrays["kinds"]):
+            space = self._space(take(topologies, [i]))
+            strategy = Strategy(self.knobs, np.zeros(space.size), space.scale)
+            own = f"strategy{i}."
+            strategy.restore({k[len(own) :]: v for k, v in arrays.items() if k.startswith(own)})
+            self.kinds.append(Kind(int(name), space, strategy, int(told), float(mean), float(variance)))
+        self._sample()

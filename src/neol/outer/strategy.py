@@ -1,0 +1,116 @@
+"""One face for the evolution strategies: sample, update, grow; and what each uses where the user says nothing.
+
+Legend: n numbers searched, L samples.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from neol import seeding
+from neol.config.sections import EsConfig
+from neol.jit import kernel
+from neol.outer import cma, gradients
+from neol.outer.cma import Cma
+from neol.outer.gradients import Gradient
+
+CMA, SEP_CMA = "cma", "sep-cma"
+CMA_LIMIT = 500  # numbers up to which auto learns a whole covariance
+
+
+class Knobs(NamedTuple):
+    """How a strategy works: its kind, samples per generation, first step size, and a gradient's rate and best pairs."""
+
+    kind: str
+    samples: int
+    sigma: float
+    rate: float
+    top: int
+
+
+def knobs(config: EsConfig, n: int) -> Knobs:
+    """What the settings say, and where they say 0 or auto what suits n numbers."""
+    kind = (CMA if n <= CMA_LIMIT else SEP_CMA) if config.es == "auto" else config.es
+    usual = {
+        CMA: (max(24, cma.default_samples(n)), 0.5, 0.0),
+        SEP_CMA: (max(24, cma.default_samples(n)), 0.5, 0.0),
+        gradients.ARS: (16, 0.025, 0.01),
+        gradients.OPENAI: (40, 0.05, 0.02),
+        gradients.PGPE: (40, 0.1, 0.1),
+    }[kind]
+    samples = config.es_population or usual[0]
+    if kind not in (CMA, SEP_CMA):
+        samples += samples % 2  # pairs
+    top = min(config.es_top or samples // 4, samples // 2)
+    return Knobs(kind, samples, config.es_sigma or usual[1], config.es_rate or usual[2], max(1, top))
+
+
+class Strategy:
+    """A search distribution. Its state is arrays; what it draws is named by (seed, generation, `stream`)."""
+
+    def __init__(self, knobs: Knobs, mean: np.ndarray, scale: np.ndarray) -> None:
+        self.knobs = knobs
+        self.at: Cma | Gradient
+        if knobs.kind in (CMA, SEP_CMA):
+            self.at = cma.new_cma(mean, scale, knobs.sigma, knobs.kind == SEP_CMA)
+        else:
+            self.at = gradients.new_gradient(mean, scale, knobs.sigma)
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self.at.mean
+
+    def ask(self, samples: int, seed: int, generation: int, stream: int) -> np.ndarray:
+        """Samples f8 (L, n)."""
+        if isinstance(self.at, Cma):
+            return cma.sample(self.at, noise(seed, generation, stream, samples, len(self.mean)))
+        return gradients.sample(self.at, noise(seed, generation, stream, samples // 2, len(self.mean)))
+
+    def told(self, found: np.ndarray, fitness: np.ndarray) -> Strategy:
+        """The strategy after its samples f8 (L, n), as their lives left them, had this fitness f8 (L,)."""
+        out = object.__new__(Strategy)
+        out.knobs = k = self.knobs
+        if isinstance(self.at, Cma):
+            out.at = cma.updated(self.at, found, fitness)
+        else:
+            out.at = gradients.updated(self.at, k.kind, found, fitness, k.rate, k.top)
+        return out
+
+    def resized(self, source: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> Strategy:
+        """The strategy over another set of numbers: number i was source[i], or is new (-1) and starts at mean[i]."""
+        out = object.__new__(Strategy)
+        out.knobs = self.knobs
+        if isinstance(self.at, Cma):
+            out.at = cma.resized(self.at, source, mean, scale * float(np.median(cma.spread(self.at))))
+        else:
+            out.at = gradients.resized(self.at, source, mean, scale)
+        return out
+
+    def spread(self) -> np.ndarray:
+        """The standard deviation of each number, f8 (n,)."""
+        return self.at.sigma[0] * cma.spread(self.at) if isinstance(self.at, Cma) else self.at.sigma
+
+    def metrics(self) -> dict[str, float]:
+        if isinstance(self.at, Cma):
+            return {"sigma": float(self.at.sigma[0]), "condition": cma.condition(self.at)}
+        s = self.at.sigma
+        return {"sigma": float(np.exp(np.log(s).mean())), "condition": float((s.max() / s.min()) ** 2)}
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {k: v.copy() for k, v in self.at._asdict().items()}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.at = type(self.at)(**{k: v.copy() for k, v in arrays.items()})
+
+
+@kernel
+def noise(seed, generation, stream, rows, columns):
+    """Standard normal f8 (rows, columns), each row named by (seed, generation, stream, row)."""
+    out = np.empty((rows, columns))
+    for i in range(rows):
+        state = seeding.stream(seed, seeding.SEARCH, generation, stream, i)
+        for j in range(columns):
+            out[i, j] = seeding.normal(state)
+    return out
