@@ -32,7 +32,8 @@ from neol.training import run_folder
 from neol.training.configure import configure
 
 COMMANDS = (
-    "train", "check", "evaluate", "replay", "draw", "export", "study", "report", "baseline", "regret", "tasks",
+    "train", "refine", "check", "evaluate", "replay", "draw", "export", "study", "report", "baseline", "regret",
+    "tasks",
 )  # fmt: skip
 TINY = (
     "--pop-size=10", "--generations=2", "--episodes=1", "--max-steps=40", "--threads=1", "--champion-candidates=2",
@@ -186,7 +187,18 @@ def test_help_and_mistakes_load_nothing_heavy(code: str) -> None:
 
 
 def test_the_public_names_are_there() -> None:
-    for name in ("train", "check", "load", "evaluate", "replay", "PlasticNetwork", "Run", "Config", "NeolError"):
+    for name in (
+        "train",
+        "refine",
+        "check",
+        "load",
+        "evaluate",
+        "replay",
+        "PlasticNetwork",
+        "Run",
+        "Config",
+        "NeolError",
+    ):
         assert name in dir(neol)
         assert getattr(neol, name).__doc__
     with pytest.raises(AttributeError, match="no attribute 'trian'"):

@@ -9,7 +9,7 @@ import numpy as np
 
 from neol import seeding
 from neol.config.sections import NeatConfig
-from neol.neat.genome import Genomes, first_population, take
+from neol.neat.genome import Genomes, first_population, numbered, take
 from neol.neat.innovation import Innovations, ensure_capacity
 from neol.outer.base import Problem
 from neol.outer.growth import with_connection
@@ -19,6 +19,8 @@ FULL = "full"
 
 def starting_topology(problem: Problem) -> tuple[Genomes, Innovations]:
     """The topology (P = 1) that the settings name, its weights and biases the first mean; and its innovations."""
+    if problem.start is not None:
+        return numbered(problem.start, problem.outputs)
     named, config = problem.config.es.topology, problem.config.neat
     sizes = hidden_sizes(named)
     if sizes:
