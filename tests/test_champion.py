@@ -21,7 +21,7 @@ from neol.network.phenotype import Phenotypes, compile_phenotypes
 from neol.rollout.envpool_player import EnvPoolEngine
 from neol.rollout.life import Life, life_of
 from neol.rollout.shards import Episodes, RolloutResult
-from neol.training.champion import Champion, choose_champion, select
+from neol.training.champion import Candidates, Champion, choose_champion, select
 from neol.training.configure import configure
 from neol.training.loop import train
 
@@ -64,7 +64,7 @@ def choose(candidates: Genomes, config: Config) -> tuple[Champion, WatchedEngine
         engine,
         task,
         config,
-        candidates,
+        Candidates(candidates),
         lambda g: compile_phenotypes(g, task.n_inputs, task.n_outputs),
         life_of(task, config.plasticity),
     )

@@ -32,7 +32,8 @@ from neol.training import run_folder
 from neol.training.configure import configure
 
 COMMANDS = (
-    "train", "check", "evaluate", "replay", "draw", "export", "study", "report", "baseline", "regret", "tasks",
+    "train", "refine", "check", "evaluate", "replay", "draw", "export", "study", "report", "baseline", "regret",
+    "tasks",
 )  # fmt: skip
 TINY = (
     "--pop-size=10", "--generations=2", "--episodes=1", "--max-steps=40", "--threads=1", "--champion-candidates=2",
@@ -125,7 +126,7 @@ def test_every_setting_is_an_option_with_its_help_and_default(monkeypatch: pytes
         value = (",".join(default) if isinstance(default, tuple) else str(default).lower()) or "none"
         words = r"\S+" if name != "env_kwargs" else r"KEY=VALUE \[KEY=VALUE \.\.\.\]"
         text = re.escape(" ".join(field_help()[name].split()))
-        option = rf"--{name.replace('_', '-')} {words} {text} \({re.escape(value)}\)"
+        option = rf"--{cli_options.option_name(name)} {words} {text} \({re.escape(value)}\)"
         assert re.search(option, shown), name
 
 
@@ -136,8 +137,8 @@ def shown_options(*words: str) -> set[str]:
 
 def test_help_shows_the_options_that_matter_and_help_all_the_others() -> None:
     few, every = shown_options("train", "--help"), shown_options("train", "--help-all")
-    basic = {name.replace("_", "-") for name in fields() if is_basic(name)}
-    settings = {name.replace("_", "-") for name in fields()} - {"task"}
+    basic = {cli_options.option_name(name) for name in fields() if is_basic(name)}
+    settings = {cli_options.option_name(name) for name in fields()} - {"task"}
     assert few & settings == basic
     assert every >= settings | {"out", "resume", "preset", "config", "neat-config", "film", "quiet", "json"}
     assert 20 <= len(few) <= 26
@@ -186,7 +187,18 @@ def test_help_and_mistakes_load_nothing_heavy(code: str) -> None:
 
 
 def test_the_public_names_are_there() -> None:
-    for name in ("train", "check", "load", "evaluate", "replay", "PlasticNetwork", "Run", "Config", "NeolError"):
+    for name in (
+        "train",
+        "refine",
+        "check",
+        "load",
+        "evaluate",
+        "replay",
+        "PlasticNetwork",
+        "Run",
+        "Config",
+        "NeolError",
+    ):
         assert name in dir(neol)
         assert getattr(neol, name).__doc__
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
@@ -558,7 +570,7 @@ def values_for(name: str) -> st.SearchStrategy[str]:
     return st.one_of(numbers, odd, text, choices, st.just("true") if field_type(name) is bool else st.nothing())
 
 
-options = names.flatmap(lambda n: values_for(n).map(lambda v: f"--{n.replace('_', '-')}={v}"))
+options = names.flatmap(lambda n: values_for(n).map(lambda v: f"--{cli_options.option_name(n)}={v}"))
 misspelt = st.tuples(names, st.integers(0, 8)).map(lambda t: f"--{t[0][: t[1]]}{t[0][t[1] + 1 :]}=1")
 
 
@@ -656,7 +668,9 @@ plausible_settings = st.lists(
 @example({"rule": "none", "weight_init_stdev": np.inf, "weight_max_value": np.inf})
 @example({"sharing": "paper", "fitness_offset": -1e300})
 def test_any_plausible_settings_train_or_are_refused_in_one_sentence(chosen: dict[str, Any]) -> None:
-    words = [f"--{k.replace('_', '-')}={str(v).lower() if isinstance(v, bool) else v}" for k, v in chosen.items()]
+    words = [
+        f"--{cli_options.option_name(k)}={str(v).lower() if isinstance(v, bool) else v}" for k, v in chosen.items()
+    ]
     with tempfile.TemporaryDirectory() as folder:
         done = neol_("train", "cartpole", "--out", f"{folder}/run", "--quiet", *TINY, *words)
         assert done.code == 0 or is_one_sentence(done, done.code), done

@@ -19,6 +19,7 @@ _HOME = {
     "configure": "training.configure",
     "evaluate": "deploy.evaluation",
     "load": "training.run",
+    "refine": "training.refine",
     "replay": "deploy.evaluation",
     "train": "training.loop",
 }
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from neol.studies.study import Study as Study
     from neol.training.configure import configure as configure
     from neol.training.loop import train as train
+    from neol.training.refine import refine as refine
     from neol.training.run import Run as Run
     from neol.training.run import load as load
 

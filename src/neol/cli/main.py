@@ -23,6 +23,7 @@ from neol.cli.champion import (
 )
 from neol.cli.check import check_command, check_options
 from neol.cli.options import Parser
+from neol.cli.refine import refine_command, refine_options
 from neol.cli.regret import regret_command, regret_options
 from neol.cli.study import report_command, report_options, study_command, study_options
 from neol.cli.train import train_command, train_options
@@ -55,6 +56,7 @@ class _Command(NamedTuple):
 
 _COMMANDS = {
     "train": _Command("evolve a controller", "cartpole --out runs/mine", train_options, train_command),
+    "refine": _Command("polish a champion's weights", "runs/mine", refine_options, refine_command),
     "check": _Command("tell whether an environment can be trained on", "CartPole-v1", check_options, check_command),
     "evaluate": _Command(
         "play fresh episodes with a champion", "runs/mine", evaluate_options, evaluate_command

@@ -103,11 +103,18 @@ def settings_options(parser: Parser, rare: frozenset[str] = frozenset()) -> None
         words: dict[str, Any] = {"nargs": "?", "const": "true"} if field_type(name) is bool else {}
         if name == "env_kwargs":
             words, metavar = {"nargs": "+"}, "KEY=VALUE"
+        if name == "start":
+            metavar = "RUN"
         text = f"{helps[name]} ({shown})".replace("%", "%%")
         groups[section].add_argument(
-            f"--{name.replace('_', '-')}", dest=name, default=UNSET, metavar=metavar, help=text, **words
+            f"--{option_name(name)}", dest=name, default=UNSET, metavar=metavar, help=text, **words
         )
     parser.rare = rare | {name for name in fields() if name != "task" and not is_basic(name)}
+
+
+def option_name(name: str) -> str:
+    """What a setting is called on the command line, after --."""
+    return "from" if name == "start" else name.replace("_", "-")
 
 
 def _lower(sentence: str | None) -> str:

@@ -62,22 +62,26 @@ def train_command(args: argparse.Namespace) -> int:
             progress=not args.quiet, config=args.config, **source, **settings,
         )  # fmt: skip
     except KeyboardInterrupt:
-        folder = where.path and Path(os.path.relpath(where.path))
-        out = shlex.quote(str(folder))
-        saved = folder is not None and (folder / "checkpoint.npz").exists()
-        best = shlex.quote(str(folder and folder / "champion.json"))
-        what = f"saved; best so far: {best}. Go on with: neol train --out {out} --resume"
-        what = what if saved else "there was nothing to save yet."
-        print(f"Interrupted; {what}", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return say_interrupted(where.path and Path(os.path.relpath(where.path)), "train")
     if args.out is None or not args.out.is_absolute():
         run = Run(os.path.relpath(run.path))  # as it was named
     pictures = _pictures(run) if args.film else {}
     if args.json:
         print(json.dumps(run.summary.as_dict(), indent=1))
     else:
-        _print_summary(run, pictures)
+        print_summary(run, pictures)
     return 0
+
+
+def say_interrupted(folder: Path | None, command: str) -> int:
+    """What an interrupted run left, and how to go on."""
+    out = shlex.quote(str(folder))
+    saved = folder is not None and (folder / "checkpoint.npz").exists()
+    best = shlex.quote(str(folder and folder / "champion.json"))
+    what = f"saved; best so far: {best}. Go on with: neol {command} --out {out} --resume"
+    what = what if saved else "there was nothing to save yet."
+    print(f"Interrupted; {what}", file=sys.stderr)
+    return EXIT_INTERRUPTED
 
 
 def _pictures(run: Any) -> dict[str, Path]:
@@ -88,7 +92,7 @@ def _pictures(run: Any) -> dict[str, Path]:
     return {"video": video, **drawings(run, run.path / "network.svg", run.path / "curve.svg")}
 
 
-def _print_summary(run: Any, pictures: dict[str, Path]) -> None:
+def print_summary(run: Any, pictures: dict[str, Path]) -> None:
     s = run.summary
     low, high = s.champion_return_ci95
     print(f"{s.task}: {s.status} after {s.generations} generations, {s.env_steps:,} env steps, "
@@ -96,6 +100,11 @@ def _print_summary(run: Any, pictures: dict[str, Path]) -> None:
     print(f"  best fitness of the final generation   {s.best_fitness:.1f}  (the luckiest of the population)")
     print(f"  champion's held-out return             {s.champion_return_mean:.1f}  "
           f"(95 % CI {low:.1f} to {high:.1f}, {s.champion_episodes} fresh episodes)")  # fmt: skip
+    if s.start_return_mean is not None:
+        low, high = s.start_return_ci95
+        same = "; it is the champion still" if s.champion_is_start else ""
+        print(f"  the start's, on the same episodes      {s.start_return_mean:.1f}  "
+              f"(95 % CI {low:.1f} to {high:.1f}{same})")  # fmt: skip
     print(f"  the same champion without plasticity   {s.champion_without_plasticity_return_mean:.1f}")
     print(f"  champion: {s.champion_nodes} nodes, {s.champion_connections} connections")
     for what, path in {"champion": run.champion_path, **pictures}.items():

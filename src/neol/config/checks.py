@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,6 +31,7 @@ def convert(name: str, value: Any, kind: Any) -> Any:
                 raise ValueError
             return float(value)
         if kind is str:
+            value = os.fspath(value) if isinstance(value, os.PathLike) else value
             if not isinstance(value, str | int | float) or isinstance(value, bool):
                 raise ValueError
             return str(value).strip()

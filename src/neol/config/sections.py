@@ -62,6 +62,8 @@ class RunConfig:
     """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
     fitness_target: float = field(default=math.inf, metadata=_basic())
     """Stop when a generation's best fitness reaches this; inf = never."""
+    start: str = field(default="", metadata=_basic({"words": True}))
+    """Begin from the champion of this run's folder or network file, on a task with as many inputs and outputs."""
     champion_candidates: int = field(default=10, metadata=_range(1, 10**6))
     """How many genomes are re-evaluated on fresh episodes to choose the champion."""
     champion_trials: int = field(default=20, metadata=_range(1, 10**6))

@@ -28,6 +28,7 @@ class Network(NamedTuple):
 
     document: dict[str, Any]
     phenotype: Phenotypes  # one genome
+    genome: Genomes  # it, with nodes and connections numbered in their order
     pairs: list[tuple[int, int]]  # (from id, to id) of each connection gene, in the document's ids
 
     @property
@@ -153,7 +154,7 @@ def _parse(document: dict[str, Any], name: str) -> Network:
     phenotype = compile_phenotypes(genomes, len(inputs), len(outputs), synchronous)
     if kind == "feedforward" and phenotype.remembers[0]:
         raise NeolError(f"{name} has a cycle, which a feedforward network must not; network_type must be recurrent.")
-    return Network(document, phenotype, list(connections))
+    return Network(document, phenotype, genomes, list(connections))
 
 
 def _ids(topology: Mapping[str, Any], key: str, name: str) -> list[int]:

@@ -2,7 +2,8 @@
 
 task, env_id, env_kwargs       where it lives            inputs, outputs    a name for each
 observation                    parts of an observation   action             how outputs become an action
-normalization                  mean and std of each input, if it was trained on scaled observations
+normalization                  mean and std of each input, if it was trained on scaled observations, and how many
+                               observations they are of (count)
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Interface(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
     normal: Normalization
+    observations: float  # that it is of; 0 = not known
 
     def action(self, outputs: np.ndarray) -> np.ndarray | int:
         """Outputs f8 (O,) as an action of the task."""
@@ -76,8 +78,8 @@ def _numbers(observation: Any, inputs: int) -> np.ndarray:
         ) from None
 
 
-def to_document(task: Task, normal: Normalization = IDENTITY) -> dict[str, Any]:
-    """The `interface` object of a task."""
+def to_document(task: Task, normal: Normalization = IDENTITY, count: float = 0.0) -> dict[str, Any]:
+    """The `interface` object of a task; `count`: observations that the mean and std are of."""
     kinds = {c.kind for c in task.components}
     if kinds == {BOUNDED} and task.action_shape == (len(task.components),) and task.action_dtype == "float32":
         low, high = zip(*((c.low, c.high) for c in task.components), strict=True)
@@ -93,7 +95,7 @@ def to_document(task: Task, normal: Normalization = IDENTITY) -> dict[str, Any]:
     if task.env_kwargs:
         out["env_kwargs"] = dict(task.env_kwargs)
     if normal.on:
-        out["normalization"] = {"mean": normal.mean.tolist(), "std": normal.std.tolist()}
+        out["normalization"] = {"mean": normal.mean.tolist(), "std": normal.std.tolist(), "count": count}
     return out
 
 
@@ -116,7 +118,7 @@ def read(document: Mapping[str, Any], inputs: int, outputs: int) -> Interface:
     components, shape, dtype = _read_action(found.get("action"), outputs)
     return Interface(
         dict(found), _read_leaves(found.get("observation"), inputs), components, shape, dtype,
-        _read_normal(found.get("normalization"), inputs),
+        *_read_normal(found.get("normalization"), inputs),
     )  # fmt: skip
 
 
@@ -175,9 +177,10 @@ def _bounds(action: Mapping[str, Any], outputs: int) -> tuple[tuple[float, ...],
     return tuple(low.tolist()), tuple(high.tolist())
 
 
-def _read_normal(stored: Any, inputs: int) -> Normalization:
+def _read_normal(stored: Any, inputs: int) -> tuple[Normalization, float]:
+    """Mean and std, and how many observations they are of."""
     if stored is None:
-        return IDENTITY
+        return IDENTITY, 0.0
     try:
         mean, std = (np.array(stored[k], np.float64) for k in ("mean", "std"))
         fits = mean.shape == std.shape == (inputs,) and bool(np.isfinite([mean, std]).all()) and bool((std > 0).all())
@@ -185,4 +188,7 @@ def _read_normal(stored: Any, inputs: int) -> Normalization:
         fits = False
     if not fits:
         raise NeolError(f"the network's normalization must have {inputs} finite numbers mean and std, std above 0.")
-    return Normalization(True, mean, std)
+    count = stored.get("count", 0.0)
+    if isinstance(count, bool) or not isinstance(count, int | float) or not 0.0 <= count < np.inf:
+        raise NeolError(f"the network's normalization has count = {count!r}; it must be a number, 0 or more.")
+    return Normalization(True, mean, std), float(count)

@@ -25,7 +25,7 @@ from neol.neat.species import (
     speciate,
     update_stagnation,
 )
-from neol.neat.variation import breed
+from neol.neat.variation import breed, population_of
 
 LARGEST = 1e300  # fitness beyond it counts as it, and none at all (nan) as the worst
 
@@ -33,16 +33,22 @@ LARGEST = 1e300  # fitness beyond it counts as it, and none at all (nan) as the 
 class Neat:
     """OuterInit, OuterSelect (`ask`) and OuterUpdate (`tell`) of the paper's Algorithm 1."""
 
-    def __init__(self, config: NeatConfig, inputs: int, outputs: int, seed: int) -> None:
-        self.config, self.inputs, self.outputs, self.seed = config, inputs, outputs, seed
+    def __init__(self, config: NeatConfig, inputs: int, outputs: int, seed: int, start: Genomes | None = None) -> None:
+        self.config, self.inputs, self.outputs, self.seed, self.start = config, inputs, outputs, seed, start
         self.generation = 0
-        self.genomes, self.innovations = first_population(config, inputs, outputs, seed)
+        self.genomes, self.innovations = self._first(seed)
         self.threshold = config.compatibility_threshold  # that the present species were told apart by
         self.species = self._speciate(no_species())
 
     def _speciate(self, old: Species) -> Species:
         now = dataclasses.replace(self.config, compatibility_threshold=self.threshold)
         return speciate(now, self.genomes, old, self.generation)
+
+    def _first(self, seed: int) -> tuple[Genomes, Innovations]:
+        """A population to begin with: random genomes, or the start with mutated copies of it."""
+        if self.start is None:
+            return first_population(self.config, self.inputs, self.outputs, seed)
+        return population_of(self.config, self.start, self.inputs, self.outputs, seed)
 
     def ask(self) -> Genomes:
         """The population to evaluate."""
@@ -112,7 +118,7 @@ class Neat:
             )
         self.generation += 1
         fresh_seed = int(seeding.stream(self.seed, seeding.INITIAL, self.generation, 0, 2)[0] >> np.uint64(2))
-        self.genomes, self.innovations = first_population(self.config, self.inputs, self.outputs, fresh_seed)
+        self.genomes, self.innovations = self._first(fresh_seed)
         self.species = self._speciate(no_species())
 
     @property

@@ -147,6 +147,21 @@ def first_population(config: NeatConfig, inputs: int, outputs: int, seed: int) -
     return genomes, innovations
 
 
+def numbered(genome: Genomes, outputs: int) -> tuple[Genomes, Innovations]:
+    """A genome (P = 1) from elsewhere as the first of a run, and the innovations that it made.
+
+    Its connections are the first innovations, in their order. It has split none that another could split again, so its
+    hidden nodes keep their ids and new ones come after them.
+    """
+    count = int(genome.n_conns[0])
+    innovations = new_innovations(max(outputs, int(genome.node_id[0, : genome.n_nodes[0]].max()) + 1))
+    innovations = ensure_capacity(innovations, count)
+    own = take(genome, [0])
+    for c in range(count):
+        own.innovation[0, c] = connection_innovation(innovations, int(own.source[0, c]), int(own.target[0, c]))
+    return own, innovations
+
+
 @kernel
 def _shuffle_rows(order, seed):
     """Shuffle each row of i4 (P, K) (Fisher and Yates)."""

@@ -33,7 +33,7 @@ from neol.neat.gene_kernels import (
     start_streams,
 )
 from neol.neat.genes import GENE_ID, gene_settings
-from neol.neat.genome import Genomes, empty_genomes
+from neol.neat.genome import Genomes, empty_genomes, numbered
 from neol.neat.innovation import Innovations, connection_innovation, ensure_capacity, split_node
 
 NEW_CONNS, NEW_NODES = 3, 1  # at most per child
@@ -80,6 +80,17 @@ def breed(
     how = structure(config), gene_settings(config)
     _breed(parents, children, first, second, elite, innovations, *how, inputs, outputs, seed, generation)
     return children, innovations
+
+
+def population_of(
+    config: NeatConfig, genome: Genomes, inputs: int, outputs: int, seed: int
+) -> tuple[Genomes, Innovations]:
+    """A first population from one genome (P = 1): itself, and mutated copies; and the innovations with its own."""
+    size = config.pop_size
+    own, innovations = numbered(genome, outputs)
+    parent, unchanged = np.zeros(size, np.int32), np.arange(size) == 0
+    named = int(seeding.stream(seed, seeding.INITIAL, 0, 0, 3)[0] >> np.uint64(2))  # not what generation 0 breeds by
+    return breed(config, own, parent, parent, unchanged, innovations, inputs, outputs, named, 0)
 
 
 def _round_up(n: int, step: int = 8) -> int:

@@ -84,3 +84,11 @@ def from_moments(total: Moments) -> Normalization:
         return Normalization(True, np.zeros(total.mean.shape[1]), np.ones(total.mean.shape[1]))
     std = np.sqrt(total.m2[0] / total.n[0])
     return Normalization(True, total.mean[0].copy(), np.where(std > 1e-8, std, 1.0))
+
+
+def to_moments(normal: Normalization, count: float) -> Moments:
+    """Moments f8 (1,), (1, I) of `count` observations that give this scaling; below two of them: none yet."""
+    if count < 2:
+        return no_moments(1, len(normal.mean))
+    squared = np.where(normal.std == 1.0, 0.0, normal.std**2)  # exactly 1: an input that never varied
+    return Moments(np.array([float(count)]), normal.mean[None].copy(), squared[None] * count)

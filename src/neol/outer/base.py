@@ -30,6 +30,7 @@ class Problem(NamedTuple):
     config: Config  # each loop reads its own section
     fitness_range: tuple[float, float]  # what fitness is expected to lie in, on this task
     unbounded_below: bool  # fitness may fall below that range
+    start: Genomes | None = None  # one genome to begin from (P = 1)
 
 
 class Outcome(NamedTuple):

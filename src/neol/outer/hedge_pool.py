@@ -55,6 +55,8 @@ class HedgePool:
 
     def __init__(self, problem: Problem) -> None:
         own, run = problem.config.hedge, problem.config.run
+        if problem.start is not None:
+            raise NeolError(f"start = '{run.start}' is not allowed; outer = hedge selects from random topologies.")
         self.low, self.high, self.floor = own.return_low, own.return_high, False
         if self.low == self.high:  # the task's own
             (self.low, self.high), self.floor = problem.fitness_range, problem.unbounded_below

@@ -10,7 +10,7 @@ import numpy as np
 from neol import seeding
 from neol.config.checks import hidden_sizes
 from neol.config.sections import NeatConfig
-from neol.neat.genome import Genomes, first_population, take
+from neol.neat.genome import Genomes, first_population, numbered, take
 from neol.neat.innovation import Innovations, ensure_capacity
 from neol.outer.base import Problem
 from neol.outer.growth import with_connection
@@ -18,6 +18,8 @@ from neol.outer.growth import with_connection
 
 def starting_topology(problem: Problem) -> tuple[Genomes, Innovations]:
     """The topology (P = 1) that the settings name, its weights and biases the first mean; and its innovations."""
+    if problem.start is not None:
+        return numbered(problem.start, problem.outputs)
     named, config = problem.config.es.topology, problem.config.neat
     sizes = hidden_sizes(named)
     if sizes:

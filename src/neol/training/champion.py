@@ -7,7 +7,7 @@ them once more, and only then is the chosen one's return measured, on episodes t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,20 +18,29 @@ from neol.deploy import network_json, task_interface
 from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.files import finite
-from neol.neat.genome import Genomes, take
+from neol.neat.genome import Genomes, concatenate, take
 from neol.network.normalization import Normalization
 from neol.network.phenotype import Phenotypes
-from neol.network.plasticity import NONE
+from neol.network.plasticity import NONE, Plasticity
 from neol.rollout.dispatcher import Engine
 from neol.rollout.faults import FaultVerdict, run_redrawn
 from neol.rollout.life import Life
 from neol.rollout.shards import EPOCH, Episodes, RolloutResult, headline
+from neol.training.start import Start
 from neol.training.summary import Measured
 
 # The rounds: how many times `champion_trials` each candidate plays, and how many go on. Those that tie with the last of
 # them go on too, MOST in all; the third round is for those that still tie (cartpole: perfect but once in a hundred).
 ROUNDS = ((1, 4), (4, 1), (8, 1))
 MOST = 8
+
+
+class Candidates(NamedTuple):
+    """Who may become champion."""
+
+    genomes: Genomes  # the final generation's best by fitness first
+    observations: float = 0.0  # that life's mean and std are of, where they are scaled
+    start: Start | None = None  # what the run began from: the last candidate, and its observations scaled as they were
 
 
 class Champion(NamedTuple):
@@ -43,44 +52,56 @@ def choose_champion(
     engine: Engine,
     task: Task,
     config: Config,
-    candidates: Genomes,  # the final generation's best by fitness first
+    among: Candidates,
     compile: Callable[[Genomes], Phenotypes],
     life: Life,
 ) -> Champion:
     """Rounds of selection on fresh episodes, then the held-out return."""
-    steps = 0
+    steps, start = 0, among.start
+    candidates = among.genomes if start is None else concatenate([among.genomes, start.genome])
+    last = len(candidates.n_nodes) - 1  # the start, where there is one
+    apart = start is not None and start.normal.on  # it sees its observations as it was used to
 
-    def play(chosen: Genomes, purpose: int, part: int, episodes: int, life: Life = life) -> np.ndarray:
+    def play(who: Sequence[int], purpose: int, part: int, episodes: int, plastic: Plasticity) -> np.ndarray:
         nonlocal steps
         which = Episodes(config.run.seed, purpose, part, episodes, common=True)
-        result, verdict = run_redrawn(engine, compile(chosen), life, which)
-        steps += result.env_steps
-        return _known(result, verdict)  # f8 (candidates, episodes)
+        rows: dict[int, np.ndarray] = {}
+        for normal, group in (
+            (life.normal, [w for w in who if not (apart and w == last)]),
+            (start.normal if start else life.normal, [w for w in who if apart and w == last]),
+        ):
+            if group:
+                lived = life._replace(plastic=plastic, normal=normal)
+                result, verdict = run_redrawn(engine, compile(take(candidates, group)), lived, which)
+                steps += result.env_steps
+                rows |= dict(zip(group, _known(result, verdict), strict=True))
+        shortest = min(len(row) for row in rows.values())  # an environment that failed one of them
+        return np.array([rows[w][:shortest] for w in who])  # f8 (who, episodes)
 
     def fresh(left: np.ndarray, part: int, episodes: int) -> np.ndarray:
-        return play(take(candidates, left), seeding.SELECTION, part, episodes)
+        return play(left.tolist(), seeding.SELECTION, part, episodes, life.plastic)
 
     def clones(left: np.ndarray) -> bool:
-        return all((a[left] == a[left[0]]).all() for a in candidates)
+        alike = all((a[left] == a[left[0]]).all() for a in candidates)
+        return alike and (len(left) == 1 or not (apart and last in left))
 
     chosen, selection_mean = select(len(candidates.n_nodes), config.run.champion_trials, fresh, clones)
     selection_steps, episodes = steps, config.run.champion_episodes
-    measured = play(take(candidates, list({chosen: None, 0: None})), seeding.HELD_OUT, 0, episodes)
-    held_out = measured[[0, -1]]  # the chosen one, and the best by fitness, which may be the same
+    who = list(dict.fromkeys([chosen, 0, last] if start else [chosen, 0]))
+    held_out = dict(zip(who, play(who, seeding.HELD_OUT, 0, episodes, life.plastic), strict=True))
     if life.plastic.rule == NONE:
-        static = held_out[:1]
+        static = held_out[chosen]
     else:
-        unlearning = life._replace(plastic=life.plastic._replace(rule=NONE))
-        static = play(take(candidates, [chosen]), seeding.HELD_OUT, 0, episodes, unlearning)
+        static = play([chosen], seeding.HELD_OUT, 0, episodes, life.plastic._replace(rule=NONE))[0]
     champion = take(candidates, [chosen])
     phenotype = compile(champion)
-    of_champion, of_fittest = Measured.of(held_out[0]), Measured.of(held_out[1])
+    of_champion, of_fittest = Measured.of(held_out[chosen]), Measured.of(held_out[0])
     facts = {
         "champion_return_mean": of_champion.mean,
         "champion_return_ci95": of_champion.ci95,
         "champion_return_std": of_champion.std,
-        "champion_episodes": held_out.shape[1],
-        "champion_without_plasticity_return_mean": float(static[0].mean()),
+        "champion_episodes": len(held_out[chosen]),
+        "champion_without_plasticity_return_mean": float(static.mean()),
         "champion_selection_return_mean": selection_mean,
         "champion_is_best_by_fitness": chosen == 0,
         "champion_nodes": len(phenotype.node_id),
@@ -90,16 +111,29 @@ def choose_champion(
         "best_by_fitness_return_ci95": of_fittest.ci95,
         "selection_env_steps": selection_steps,
     }
-    return Champion(document(phenotype, champion, task, config, life.normal), facts)
+    normal, count = life.normal, among.observations
+    if start is not None:
+        before = Measured.of(held_out[last])
+        facts |= {"start_return_mean": before.mean, "start_return_ci95": before.ci95}
+        facts |= {"champion_is_start": chosen == last}
+        if chosen == last and start.seen is not None:
+            normal, count = start.normal, float(start.seen.n[0])
+    return Champion(document(phenotype, champion, task, config, normal, count), facts)
 
 
 def document(
-    phenotype: Phenotypes, genome: Genomes, task: Task, config: Config, normal: Normalization, **metadata: str
+    phenotype: Phenotypes,
+    genome: Genomes,
+    task: Task,
+    config: Config,
+    normal: Normalization,
+    count: float,  # observations that `normal` is of
+    **metadata: str,
 ) -> str:
     """champion.json: one genome with all that it needs to be deployed."""
     out = network_json.to_document(phenotype, genome, 0, recurrent=not config.neat.feed_forward)
     out["plasticity"] = finite(dataclasses.asdict(config.plasticity))
-    out["interface"] = task_interface.to_document(task, normal)
+    out["interface"] = task_interface.to_document(task, normal, count)
     out["metadata"] |= {"task": task.name, "max_steps": config.rollout.max_steps, **metadata}
     return network_json.dump(out)
 

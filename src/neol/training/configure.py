@@ -13,10 +13,11 @@ from neol.envs.registry import Maker, choose_engine, find
 from neol.envs.tasks import STRATEGIES, Task
 from neol.errors import NeolError, nearest
 from neol.files import slug
-from neol.training.run_folder import MAY_CHANGE, is_taken
+from neol.training.run_folder import CONFIG, MAY_CHANGE, START, is_taken
 
 if TYPE_CHECKING:  # it loads the kernels, and `neol --help` needs this module
     from neol.outer.base import LoopMaker
+    from neol.training.start import Start
 
 # The authors' NEAT settings (docs/method.md, Presets). Weight mutation differs between NEAT and the plastic arms.
 _AUTHORS_NEAT: dict[str, Any] = {
@@ -71,6 +72,7 @@ class Resolved(NamedTuple):
     engine: str  # envpool or gymnasium; the config has it too
     why: str  # this engine
     loop: LoopMaker | None = None  # an outer loop that was passed from Python; else the config names it
+    start: Start | None = None  # the champion that it begins from
 
 
 def configure(
@@ -78,9 +80,13 @@ def configure(
     preset: str = "default",
     config_file: str | os.PathLike[str] | None = None,
     neat_config: str | os.PathLike[str] | None = None,
+    folder: Path | None = None,
     **settings: Any,
 ) -> Resolved:
-    """The complete, checked settings of a run: defaults < task or preset < file < neat-python file < `settings`."""
+    """The complete, checked settings of a run: defaults < task or preset < file < neat-python file < `settings`.
+
+    `folder`: of a run to resume; what it began from is read from there.
+    """
     file = parse_toml(read_text(config_file), str(config_file)) if config_file else {}
     if task is not None:
         settings["task"] = task
@@ -97,7 +103,17 @@ def configure(
         }
     rule = str(said.get("rule", Config().plasticity.rule))
     base = base_settings(found, preset, rule, str(said.get("outer", Config().run.outer)))
-    return _settled(Config().replace(**{**base, **said, "task": found.name}), found, None)
+    start, stored = None, folder is not None and (folder / CONFIG).exists()
+    if said.get("start"):
+        from neol.training.start import check_fits, read_start
+
+        kept = folder / START if folder is not None else None
+        start = read_start(kept if kept is not None and kept.exists() else check_value("start", said["start"]))
+        base = {**base, **start.settings}
+    resolved = _settled(Config().replace(**{**base, **said, "task": found.name}), found, None)
+    if start is not None and not stored:  # else the run's own settings count, not these
+        check_fits(start, resolved.config, resolved.task)
+    return resolved._replace(start=start)
 
 
 def resolve(config: Config, task: str | Maker | None = None, loop: LoopMaker | None = None) -> Resolved:

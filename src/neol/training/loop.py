@@ -34,6 +34,7 @@ from neol.training.observers import NOTE, Callback, Event, Generation, Observer,
 from neol.training.progress import TrainingProgress, wanted_here
 from neol.training.run import Run
 from neol.training.session import count_events, named, part, record_event, run_to_end
+from neol.training.start import kept_start
 from neol.training.summary import NeolSummary
 from neol.training.tensorboard import TensorBoard
 
@@ -48,7 +49,8 @@ class Training:
         self.task, self.observer = resolved.task, observer or Observer()
         self.outer = make_loop(problem_of(resolved), resolved.loop)
         self.engine = open_engine(self.task, self.config.rollout, self.note, self.config.run.seed)
-        self.seen = no_moments(1, self.task.n_inputs)  # of all observations so far, where they are normalised
+        start = resolved.start
+        self.seen = start.seen if start and start.seen else no_moments(1, self.task.n_inputs)  # observations so far
         self.history = History()
         self.archive: list[Genomes] = []  # the best genome of each of the last generations, as it was evaluated
         self.finalists = empty_genomes(0, 1, 1)  # whom the loop would deploy of the last generation, likewise
@@ -188,9 +190,12 @@ class Training:
             **to_arrays(archive, "archive"),
             **to_arrays(self.finalists, "finalists"),
             **named("seen", self.seen._asdict()),
+            **({"start": self.resolved.start.digest} if self.resolved.start else {}),
         }
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        if self.resolved.start is not None and not np.array_equal(arrays.get("start", ()), self.resolved.start.digest):
+            raise NeolError(f"'{self.folder / run_folder.START}' is not what the run began from.")
         self.outer.restore(part(arrays, "outer"))
         archive, self.finalists = from_arrays(arrays, "archive"), from_arrays(arrays, "finalists")
         self.seen = Moments(**part(arrays, "seen"))
@@ -211,14 +216,14 @@ class Training:
         """The last generation's best as champion.json: not yet chosen on fresh episodes, and the file says so."""
         best = take(self.finalists, [0])
         said = f"the best of generation {self.outer.generation - 1} by fitness, not yet chosen on fresh episodes"
-        document = champion.document(self.compile(best), best, self.task, self.config, self.life.normal, status=said)
+        normal, count = self.life.normal, float(self.seen.n[0])
+        document = champion.document(self.compile(best), best, self.task, self.config, normal, count, status=said)
         run_folder.write_atomic(self.folder / run_folder.CHAMPION, document)
 
     def finish(self, status: str) -> NeolSummary:
         started, cpu = time.monotonic(), time.process_time()
-        chosen = champion.choose_champion(
-            self.engine, self.task, self.config, self.candidates(), self.compile, self.life
-        )
+        candidates = champion.Candidates(self.candidates(), float(self.seen.n[0]), self.resolved.start)
+        chosen = champion.choose_champion(self.engine, self.task, self.config, candidates, self.compile, self.life)
         run_folder.write_atomic(self.folder / run_folder.CHAMPION, chosen.json)
         timing, r = self.history.timing, self.config.rollout
         return NeolSummary(
@@ -253,7 +258,8 @@ def problem_of(resolved: Resolved) -> Problem:
     config, task = resolved.config, resolved.task
     offset = config.rollout.fitness_offset * config.rollout.max_steps  # fitness = return + offset for every step
     expected = (task.returns[0] + min(0.0, offset), task.returns[1] + max(0.0, offset))
-    return Problem(task.n_inputs, task.n_outputs, config.run.seed, config, expected, task.unbounded_below)
+    start = resolved.start.genome if resolved.start else None
+    return Problem(task.n_inputs, task.n_outputs, config.run.seed, config, expected, task.unbounded_below, start)
 
 
 def train(
@@ -278,8 +284,10 @@ def train(
     loop's name, or a class of your own (see `neol.outer.base.OuterLoop`). `resume` goes on with the run in `out` (or
     starts one), `overwrite` begins anew. `callback` is called after each generation and stops the run when it
     returns True; `observers` are told of everything. `progress` is shown in a terminal or notebook unless you say
-    False. Ctrl-C saves and raises KeyboardInterrupt.
+    False. Ctrl-C saves and raises KeyboardInterrupt. `start` is a run, a run's folder or a network file to begin from.
     """
+    if isinstance(settings.get("start"), Run):
+        settings["start"] = settings["start"].path
     if outer is not None and not isinstance(outer, str) and not callable(outer):
         raise NeolError(f"outer = {outer!r} is not allowed; it must be a loop's name, or what makes one (a class).")
     if outer is not None:
@@ -290,7 +298,7 @@ def train(
         wanted = resolve(config.replace(**settings), task)
         said: Mapping[str, Any] = wanted.config.flat()
     else:
-        wanted = configure(task, preset, config, neat_config, **settings)
+        wanted = configure(task, preset, config, neat_config, Path(out) if out and resume else None, **settings)
         explicit = {"task", *settings} if task else set(settings)
         whole = preset != "default" or config or neat_config
         said = {k: v for k, v in wanted.config.flat().items() if whole or k in explicit}
@@ -310,7 +318,9 @@ def train(
             stack.enter_context(run_folder.withdrawn_if_refused(folder))
         observer = Observers([*told, *([TensorBoard(folder)] if final.run.tensorboard else [])])
         stack.enter_context(announce_compilation(lambda text: observer.event(Event(NOTE, text))))
-        session = Training(resolve(final, task if callable(task) else None, loop), folder, observer)
+        resolved = resolve(final, task if callable(task) else None, loop)
+        start = kept_start(folder, final, resolved.task, wanted.start, resumed)
+        session = Training(resolved._replace(start=start), folder, observer)
         if not resumed:
             session.check_repeats()
         return run_to_end(session, resumed, observer)

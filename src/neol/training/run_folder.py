@@ -29,13 +29,14 @@ CHECKPOINT_VERSION = 3
 CONFIG, HISTORY, TIMING = "config.toml", "history.csv", "timing.csv"
 CHECKPOINT, CHAMPION, SUMMARY = "checkpoint.npz", "champion.json", "summary.json"
 EVENTS = "events.jsonl"
+START = "start.json"  # the champion that the run began from
 POLICY, FINAL_POLICY = "champion.npz", "final.npz"  # of a baseline
 REPLACED = ".replaced.part.run"  # a run that is being overwritten, until the new one has a checkpoint
 LOCK = ".run.part.lock"  # held by the process that works on the folder
 PICTURES = ("agent.mp4", "network.svg", "curve.svg")
 # In the order in which they are removed: a folder that is half removed is still a run's.
 RUN_FILES = (
-    SUMMARY, CHAMPION, POLICY, FINAL_POLICY, CHECKPOINT, HISTORY, TIMING, EVENTS, *PICTURES, CONFIG,
+    SUMMARY, CHAMPION, POLICY, FINAL_POLICY, CHECKPOINT, HISTORY, TIMING, EVENTS, START, *PICTURES, CONFIG,
 )  # fmt: skip
 # What a resume may change: none of it alters the generations that were or the ones to come.
 MAY_CHANGE = (
@@ -105,6 +106,7 @@ def withdrawn_if_refused(path: Path) -> Iterator[None]:
     except NeolError:
         if not _has_begun(path) and ((path / REPLACED).exists() or not (path / EVENTS).exists()):
             (path / CONFIG).unlink(missing_ok=True)
+            (path / START).unlink(missing_ok=True)
             settle_replaced(path)
         raise
 

@@ -74,6 +74,12 @@ class NeolSummary(Summary):
     champion_is_best_by_fitness: bool
     best_by_fitness_return_mean: float
     best_by_fitness_return_ci95: Interval
+    start_return_mean: float | None = None  # of the champion that the run began from, on the same episodes
+    start_return_ci95: Interval | None = None
+    champion_is_start: bool | None = None  # nothing was found that is better
+
+    def as_dict(self) -> dict[str, Any]:
+        return {k: v for k, v in super().as_dict().items() if v is not None}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,61 @@
+"""`neol refine`: a champion's weights polished by an evolution strategy; its nodes and connections stay as they are."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from neol.config.schema import check_value
+from neol.envs.registry import Maker
+from neol.training.loop import train
+from neol.training.observers import Observer
+from neol.training.run import Run
+
+PART, LEAST = 5, 20_000  # the usual budget: a fifth of the run's env steps, but so many at least
+NEARBY = 0.1  # CMA-ES's first step size: a fifth of what it begins with where nothing is known
+UNENDING = 10**9  # generations: the budget is env steps
+
+
+def refine(
+    run: Run | str | os.PathLike[str],
+    task: str | Maker | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    observers: Sequence[Observer] = (),
+    progress: bool | None = None,
+    **settings: Any,
+) -> Run:
+    """Polish the weights of a run's champion; the result is a run of its own in `out` (by default RUN-refined beside).
+
+    It is trained with the run's own settings, but outer = es from its champion, and for a fifth of its env steps. Any
+    of `settings` may be said otherwise: es, max_env_steps, es_sigma, seed ... The champion that it began from is among
+    the candidates for the new one, and the summary has both returns on the same fresh episodes. `task` is only needed
+    where it was a function.
+    """
+    of = run if isinstance(run, Run) else Run(run)
+    of.champion  # noqa: B018  a run that has none says so
+    folder = Path(out) if out is not None else refined_folder(of.path)
+    es = check_value("es", settings.get("es", of.config.es.es))
+    said = {
+        "outer": "es",
+        "start": str(of.path),
+        "generations": UNENDING,
+        "fitness_target": math.inf,
+        "max_env_steps": max(LEAST, int(of.history["env_steps"][-1]) // PART),
+        **({"es_sigma": NEARBY} if es in ("auto", "cma", "sep-cma") else {}),
+        **settings,
+    }
+    config = of.config.replace(**said)
+    how: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "observers": observers, "progress": progress}
+    return train(task, config=config, out=folder, **how)
+
+
+def refined_folder(path: Path) -> Path:
+    """Where a run's refined champion goes: RUN-refined beside it."""
+    whole = Path(os.path.abspath(path))  # also of "."
+    return path.with_name(f"{path.name}-refined") if path.name else whole.with_name(f"{whole.name}-refined")
