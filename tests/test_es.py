@@ -160,6 +160,20 @@ def test_a_topology_that_is_none_is_refused_in_one_sentence(topology: str) -> No
         configure("cartpole", outer="es", topology=topology)
 
 
+def test_a_champions_topology_is_searched_from_new_weights(tmp_path: Path) -> None:
+    first = neol.train("cartpole", out=tmp_path / "a", outer="es", topology="3", generations=3, **TINY)
+    again = neol.train(
+        "cartpole", out=tmp_path / "b", outer="es", topology=str(first.champion_path), generations=2, **TINY
+    )
+    assert again.config.es.topology == "start"
+    assert again.summary.champion_connections == first.summary.champion_connections == 18
+    assert again.summary.start_return_mean is None  # its weights are no candidate
+    (first.champion_path).unlink()  # the run has a copy
+    assert neol.train(out=tmp_path / "b", resume=True, generations=3, progress=False).summary.generations == 3
+    with pytest.raises(neol.NeolError, match="it needs a champion to start from"):
+        configure("cartpole", outer="es", topology="start")
+
+
 def test_training_steps_limit_training_alone(tmp_path: Path) -> None:
     settings = {**TINY, "max_steps": 200}
     run = neol.train("cartpole", out=tmp_path / "run", outer="es", training_steps=20, generations=8, **settings)

@@ -152,6 +152,8 @@ def check_together(config: Config) -> None:
             f"target_species = {n.target_species} is not allowed; with elitism = {n.elitism} and min_species_size = "
             f"{n.min_species_size} a population of {n.pop_size} has room for {n.pop_size // least}."
         )
+    if config.es.topology == "start" and not config.run.start:
+        raise NeolError("topology = 'start' is not allowed; it needs a champion to start from (--from).")
     low, high = config.hedge.return_low, config.hedge.return_high
     if low > high:
         raise NeolError(f"return_low = {low} is not allowed; it must be at most return_high = {high}.")

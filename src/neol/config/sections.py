@@ -296,8 +296,8 @@ class EsConfig:
     es: str = field(default="auto", metadata=_basic(_choice("auto", "cma", "sep-cma", "ars", "openai", "pgpe")))
     """Strategy: auto (cma up to 500 weights, sep-cma beyond), cma, sep-cma, ars, openai or pgpe."""
     topology: str = field(default="full", metadata=_basic({"words": True}))
-    """The network whose weights es searches: full (that of NEAT's first population), hidden layers as 16,16, or a
-    champion.json."""
+    """The network whose weights es searches: full (that of NEAT's first population), hidden layers as 16,16, a
+    champion.json, or start (that of --from); weights begin anew."""
     es_population: int = field(default=0, metadata=_range(0, 1_000_000))
     """Samples per generation; 0 = what suits the strategy and the number of weights."""
     es_sigma: float = field(default=0.0, metadata=_range(0.0, 1e6))

@@ -103,6 +103,8 @@ def configure(
         }
     rule = str(said.get("rule", Config().plasticity.rule))
     base = base_settings(found, preset, rule, str(said.get("outer", Config().run.outer)))
+    if str(said.get("topology", "")).endswith(".json"):  # its nodes and connections, not its weights
+        said = {**said, "start": said.get("start") or said["topology"], "topology": "start"}
     start, stored = None, folder is not None and (folder / CONFIG).exists()
     if said.get("start"):
         from neol.training.start import check_fits, read_start

@@ -34,7 +34,7 @@ from neol.training.observers import NOTE, Callback, Event, Generation, Observer,
 from neol.training.progress import TrainingProgress, wanted_here
 from neol.training.run import Run
 from neol.training.session import count_events, named, part, record_event, run_to_end
-from neol.training.start import kept_start
+from neol.training.start import Start, kept_start
 from neol.training.summary import NeolSummary
 from neol.training.tensorboard import TensorBoard
 
@@ -183,6 +183,10 @@ class Training:
         """Who may become champion: the loop's own choice of the last generation, then the best of the ones before."""
         return concatenate([self.finalists, *self.archive[-2::-1]])
 
+    def _start_candidate(self) -> Start | None:
+        """What the run began from, unless only its topology was wanted."""
+        return None if self.config.es.topology == "start" else self.resolved.start
+
     def arrays(self) -> dict[str, np.ndarray]:
         archive = concatenate(self.archive) if self.archive else self.finalists
         return {
@@ -222,7 +226,7 @@ class Training:
 
     def finish(self, status: str) -> NeolSummary:
         started, cpu = time.monotonic(), time.process_time()
-        candidates = champion.Candidates(self.candidates(), float(self.seen.n[0]), self.resolved.start)
+        candidates = champion.Candidates(self.candidates(), float(self.seen.n[0]), self._start_candidate())
         chosen = champion.choose_champion(self.engine, self.task, self.config, candidates, self.compile, self.life)
         run_folder.write_atomic(self.folder / run_folder.CHAMPION, chosen.json)
         timing, r = self.history.timing, self.config.rollout
