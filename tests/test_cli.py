@@ -141,7 +141,7 @@ def test_help_shows_the_options_that_matter_and_help_all_the_others() -> None:
     settings = {cli_options.option_name(name) for name in fields()} - {"task"}
     assert few & settings == basic
     assert every >= settings | {"out", "resume", "preset", "config", "neat-config", "film", "quiet", "json"}
-    assert 20 <= len(few) <= 26
+    assert 20 <= len(few) <= 28
     asked = "seed generations max-env-steps pop-size episodes max-steps rule lr inheritance engine env-kwargs workers"
     assert {*asked.split(), "out", "resume", "config", "help-all"} <= few
     hidden = len(every) - len(few)

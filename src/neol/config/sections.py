@@ -291,7 +291,7 @@ class HedgeConfig:
 
 @dataclass(frozen=True)
 class EsConfig:
-    """Evolution strategies, which search the weights of a topology: the outer loop es."""
+    """Evolution strategies over the weights of a topology: outer = es, neat-es."""
 
     es: str = field(default="auto", metadata=_basic(_choice("auto", "cma", "sep-cma", "ars", "openai", "pgpe")))
     """Strategy: auto (cma up to 500 weights, sep-cma beyond), cma, sep-cma, ars, openai or pgpe."""
