@@ -13,7 +13,7 @@ from neol.outer import cma
 from neol.outer.cma import Cma, covariance, new_cma, rates, resized, sample, updated
 
 
-def plain_update(state: dict, found: np.ndarray, fitness: np.ndarray, r: cma.Rates) -> None:
+def plain_update(state: dict, found: np.ndarray, fitness: np.ndarray, r: cma.LearningRates) -> None:
     """Hansen 2016 with C kept as a matrix and factored anew every time."""
     n, mu = len(state["m"]), len(found) // 2
     a = np.linalg.cholesky(state["C"])

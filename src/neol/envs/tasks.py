@@ -79,6 +79,7 @@ def _boxes(name: str, env_id: str, inputs: tuple[str, ...], actions: tuple[str, 
 # they are, so that all of an action's range is reached.
 STRATEGIES: Mapping[str, Any] = MappingProxyType({
     "normalize_observations": True, "output_transform": "none", "generations": 400,
+    "rule": "none",  # plasticity earned nothing on stationary tasks; --rule hebb turns it on
 })  # fmt: skip
 
 # On the walkers one long episode says more than three short ones.

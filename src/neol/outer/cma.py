@@ -49,7 +49,7 @@ def default_samples(n: int) -> int:
     return 4 + int(3 * math.log(max(n, 1)))
 
 
-class Rates(NamedTuple):
+class LearningRates(NamedTuple):
     """Weights and learning rates for n genes and L samples (Table 1)."""
 
     weights: np.ndarray  # f8 (L,) of the samples, the fittest first: sum of the positive ones = 1
@@ -61,7 +61,7 @@ class Rates(NamedTuple):
     c_mu: float
 
 
-def rates(n: int, samples: int, diagonal: bool) -> Rates:
+def rates(n: int, samples: int, diagonal: bool) -> LearningRates:
     """Table 1, (49) to (58)."""
     raw = math.log((samples + 1) / 2) - np.log(np.arange(1, samples + 1))  # (49)
     mu = samples // 2
@@ -78,7 +78,7 @@ def rates(n: int, samples: int, diagonal: bool) -> Rates:
     negative = min(1 + c_1 / c_mu, 1 + 2 * mu_eff_minus / (mu_eff + 2), (1 - c_1 - c_mu) / (n * c_mu))  # (50) to (53)
     positive_sum, negative_sum = raw[raw > 0].sum(), -raw[raw < 0].sum()
     weights = np.where(raw >= 0, raw / positive_sum, max(0.0, negative) * raw / negative_sum)
-    return Rates(weights, mu_eff, c_sigma, d_sigma, c_c, c_1, c_mu)
+    return LearningRates(weights, mu_eff, c_sigma, d_sigma, c_c, c_1, c_mu)
 
 
 def sample(cma: Cma, noise: np.ndarray) -> np.ndarray:
