@@ -294,7 +294,7 @@ class EsConfig:
     """Evolution strategies over the weights of a topology: outer = es, neat-es."""
 
     es: str = field(default="auto", metadata=_basic(_choice("auto", "cma", "sep-cma", "ars", "openai", "pgpe")))
-    """Strategy: auto (cma up to 500 weights, sep-cma beyond), cma, sep-cma, ars, openai or pgpe."""
+    """Strategy: auto (cma up to 30 weights, sep-cma beyond), cma, sep-cma, ars, openai or pgpe."""
     topology: str = field(default="full", metadata=_basic({"words": True}))
     """The network whose weights es searches: full (that of NEAT's first population), hidden layers as 16,16, a
     champion.json, or start (that of --from); weights begin anew."""

@@ -91,6 +91,7 @@ _HOPPER: dict[str, Any] = {  # hopping wants small steps from small weights, and
     "reward_scale": 0.0001,  # so do the steps of plasticity: with 0.01 it drives small weights to their limit
 }  # fmt: skip
 _WALKER: dict[str, Any] = {**_LONG, "pop_size": 50, "elitism": 5}  # small steps never left the spot
+_UNENDING = 1_000_000  # generations: the budget of evolution strategies is env steps
 _LIDAR = tuple(f"lidar {i}" for i in range(10))
 _CART = ("x", "x vel", "angle", "angle vel")
 
@@ -100,6 +101,7 @@ TASKS: dict[str, Task] = {
         Task(
             "cartpole", "CartPole-v1", 500, _CART, ("left", "right"), (Component(ARGMAX, 0, 2),), _numbers(_CART),
             action_dtype="int64", resets_fully=True, window=512, step_seconds=5e-6,
+            strategies={"es_population": 10, "episodes": 1, "generations": _UNENDING, "max_env_steps": 20_000},
             returns=(0.0, 500.0),
         ),
         _boxes(
@@ -107,6 +109,7 @@ TASKS: dict[str, Task] = {
             ("x", "y", "x vel", "y vel", "angle", "angle vel", "left leg", "right leg"), ("main", "side"),
             resets_fully=True, window=128, step_seconds=2.2e-5,
             settings={"generations": 1000, "max_env_steps": 4_500_000},
+            strategies={"generations": _UNENDING, "max_env_steps": 1_000_000},
             returns=(-1000.0, 400.0), unbounded_below=True,  # its shaping charges for every turn of a spin
         ),
         _boxes(
@@ -115,6 +118,8 @@ TASKS: dict[str, Task] = {
              "leg 1 contact", "hip 2", "hip 2 vel", "knee 2", "knee 2 vel", "leg 2 contact", *_LIDAR),
             ("hip 1", "knee 1", "hip 2", "knee 2"), step_seconds=7e-5,
             settings=_WALKER,
+            # a walk shows in its first quarter, and costs a fraction of standing still to the end
+            strategies={"generations": _UNENDING, "training_steps": 400},
             returns=(-500.0, 400.0),
         ),
         _boxes(
@@ -123,6 +128,7 @@ TASKS: dict[str, Task] = {
              "leg vel", "foot vel"),
             ("thigh", "leg", "foot"), reusable=True, resets_fully=True, step_seconds=1e-4,
             film_every=4, film_fps=31, settings=_HOPPER,
+            strategies={"generations": _UNENDING, "max_env_steps": 5_000_000, "es_sigma": 0.1},
             returns=(-500.0, 6000.0),
         ),
     )

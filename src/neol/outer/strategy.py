@@ -19,7 +19,10 @@ from neol.outer.gradients import Gradient
 CMA, SEP_CMA = "cma", "sep-cma"
 # Rates of the running means of the mean: what a generation's noise moved to and fro is averaged away.
 AVERAGED = (0.3, 0.1)
-CMA_LIMIT = 500  # numbers up to which auto learns a whole covariance
+CMA_LIMIT = 30  # numbers up to which auto learns a whole covariance; beyond, a diagonal one learns faster than that
+
+
+MOST_SAMPLES = 60  # of sep-cma, unless it is told
 
 
 class Knobs(NamedTuple):
@@ -37,7 +40,7 @@ def knobs(config: EsConfig, n: int) -> Knobs:
     kind = (CMA if n <= CMA_LIMIT else SEP_CMA) if config.es == "auto" else config.es
     usual = {
         CMA: (max(24, cma.default_samples(n)), 0.5, 0.0),
-        SEP_CMA: (max(24, cma.default_samples(n)), 0.5, 0.0),
+        SEP_CMA: (min(max(24, n // 2), MOST_SAMPLES), 0.5, 0.0),
         gradients.ARS: (16, 0.025, 0.01),
         gradients.OPENAI: (40, 0.05, 0.02),
         gradients.PGPE: (40, 0.1, 0.1),
