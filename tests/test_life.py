@@ -95,11 +95,11 @@ def test_a_floor_counts_the_rewards_above_it_as_they_are(engine: str) -> None:
     ph, life = networks(1), life_of(LANDER, HEBB, reward_floor=-1.5)
     result = play(engine, ph, life)
     assert same(result, play(engine, ph, life_of(LANDER, HEBB)))
-    assert (result.floored >= result.returns).all() and (result.floored > result.returns).any()
+    assert (result.fitness(0.0) >= result.returns).all() and (result.fitness(0.0) > result.returns).any()
     if engine != "envpool":
         for e, seed in enumerate(seeding.episode_seeds(4, seeding.EPISODE, 0, 1, 2, True).tolist()):
             rewards = [m.reward for m in one_life(LANDER, ph, life, seed, 60)][1:]
-            assert result.floored[0, e] == pytest.approx(sum(max(r, -1.5) for r in rewards), rel=1e-12)
+            assert result.fitness(0.0)[0, e] == pytest.approx(sum(max(r, -1.5) for r in rewards), rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,8 @@ def convert(name: str, value: Any, kind: Any) -> Any:
                 raise ValueError
             return float(value)
         if kind is str:
+            if name == "trial_weights" and isinstance(value, list | tuple):
+                value = ",".join(str(float(v)) for v in value)
             if not isinstance(value, str | int | float) or isinstance(value, bool):
                 raise ValueError
             return str(value).strip()
@@ -75,3 +77,22 @@ def check_weight_mutation(value: str) -> None:
         ok = False
     if not ok:
         raise NeolError(f"weight_mutation = '{value}' is not allowed; it must be config, off or a probability 0 to 1.")
+
+
+def trial_weights(value: str, trials: int) -> tuple[float, ...]:
+    """How much each of K trials counts in its life, 1 in all, or a NeolError."""
+    if value == "mean":
+        return (1.0 / trials,) * trials
+    if value == "last":
+        return (0.0,) * (trials - 1) + (1.0,)
+    try:
+        numbers = tuple(float(word) for word in value.split(","))
+        ok = len(numbers) == trials and all(0.0 <= x < math.inf for x in numbers) and 0.0 < sum(numbers) < math.inf
+    except ValueError:
+        ok = False
+    if not ok:
+        raise NeolError(
+            f"trial_weights = '{value}' is not allowed; it must be mean, last, or a number of at least 0 for each "
+            f"of the {trials} trials, not all of them 0."
+        )
+    return tuple(x / sum(numbers) for x in numbers)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from neol.config import sections
-from neol.config.checks import check_range, check_weight_mutation, convert
+from neol.config.checks import check_range, check_weight_mutation, convert, trial_weights
 from neol.config.sections import HedgeConfig, NeatConfig, PlasticityConfig, RolloutConfig, RunConfig
 from neol.errors import NeolError, closest, nearest
 
@@ -138,6 +138,7 @@ def check_together(config: Config) -> None:
     n, r = config.neat, config.rollout
     if r.executor == "local" and r.workers > 1024:
         raise NeolError(f"workers = {r.workers} is not allowed; on one machine it must be at most 1,024.")
+    trial_weights(r.trial_weights, r.trials)
     least = max(n.min_species_size, n.elitism)
     if n.pop_size < 2 * least:
         raise NeolError(

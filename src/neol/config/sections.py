@@ -76,7 +76,11 @@ class RolloutConfig:
     """How one genome is evaluated."""
 
     episodes: int = field(default=3, metadata=_basic(_range(1, 10**6)))
-    """Episodes per genome (N); fitness is the mean of their returns."""
+    """Episodes per genome (N), each a life of its own; fitness is the mean of their returns."""
+    trials: int = field(default=1, metadata=_basic(_range(1, 10_000)))
+    """Trials of a life (K): episodes one after the other, with weights and traces carried on from one to the next."""
+    trial_weights: str = field(default="mean", metadata={"words": True})
+    """How much each trial counts in its life's return: mean, last, or K numbers, which are scaled to 1 in all."""
     max_steps: int = field(default=0, metadata=_basic(_COUNT_OR_NONE))
     """Longest episode (T_max); 0 = the task's own."""
     common_random_numbers: bool = True

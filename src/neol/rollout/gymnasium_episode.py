@@ -34,7 +34,7 @@ class NotFinite(ValueError):
 
 
 class Moment(NamedTuple):
-    """A life after `step` steps."""
+    """A trial of a life after `step` steps."""
 
     step: int  # 0 = before the first
     observation: Any  # the environment's latest, as it gave it
@@ -43,16 +43,18 @@ class Moment(NamedTuple):
     total: float  # the return so far
     weights: np.ndarray  # f8 (d,) of now: a view, copy it to keep it
     over: bool
+    trial: int = 0  # of the life
 
 
 class SingleSlot:
-    """One slot, in which a shard's episodes are lived one after the other."""
+    """One slot, in which a shard's lives are lived one after the other."""
 
     def __init__(self, task: Task, shard: Shard, records: EpisodeRecords) -> None:
         ph = shard.phenotypes
         self.phenotypes, self.records = ph, records
         self.slots = new_slots(ph, 1)
-        window = new_window(1, 1, shard, 0, len(shard.seeds))
+        window = new_window(1, 1, shard, 0, shard.lives)
+        self.trial = window.trial
         self.context = make_context(ph, self.slots, window, shard.life, np.zeros((0, ph.inputs)), records)
         self.flat = Flattener(task.leaves)
         self.action = action_reader(window.action[0], task.components, task.action_shape, task.action_dtype)
@@ -69,20 +71,28 @@ class SingleSlot:
 
 
 def episode(
-    slot: SingleSlot, env: Any, number: int, seed: int, max_steps: int, every: int = 0, watch: Watch | None = None
+    slot: SingleSlot,
+    env: Any,
+    number: int,
+    seed: int,
+    max_steps: int,
+    every: int = 0,
+    watch: Watch | None = None,
+    trial: int = 0,
 ) -> Iterator[Moment]:
-    """Live episode `number` of the slot's shard, and pause at its end.
+    """Live a trial of life `number` of the slot's shard, and pause at its end; trial 0 begins the life.
 
     With `every` it pauses also before the first step and after every so many. Nothing is computed between pauses but
     what a step needs, so training, which pauses only at the end, pays nothing for them.
     """
     context, flat, to_action, now = slot.context, slot.flat, slot.action, time.monotonic
     look = watch(number) if watch is not None else math.inf
+    slot.trial[0] = trial
     observation, _ = env.reset(seed=seed)
     if not live(context, BEGIN, number, flat(observation), 0.0):
         raise NotFinite(f"the first observation is not finite: {observation!r}")
     if every:
-        yield Moment(0, observation, None, 0.0, 0.0, slot.weights, False)
+        yield Moment(0, observation, None, 0.0, 0.0, slot.weights, False, trial)
     step, t, over, pause = env.step, 0, False, every or max_steps
     while not over:
         for t in range(t + 1, min(t + pause, max_steps) + 1):  # noqa: B020 goes on counting where it paused
@@ -95,22 +105,30 @@ def episode(
                 raise NotFinite(f"step {t} is not finite: reward {reward!r}, observation {observation!r}")
             if over:
                 break
-        total = float(slot.records.returns[number])
-        yield Moment(t, observation, action, float(reward), total, slot.weights, bool(over))
+        total = float(slot.records.returns[number, trial])
+        yield Moment(t, observation, action, float(reward), total, slot.weights, bool(over), trial)
 
 
 def one_life(
-    task: Task, phenotype: Phenotypes, life: Life, seed: int, max_steps: int, every: int = 1, env: Any = None
+    task: Task,
+    phenotype: Phenotypes,
+    life: Life,
+    seed: int,
+    max_steps: int,
+    every: int = 1,
+    env: Any = None,
+    trials: int = 1,
 ) -> Iterator[Moment]:
-    """One episode of one network, seen after every so many steps; a NeolError if it fails.
+    """One life of one network, seen after every so many steps; a NeolError if it fails.
 
-    In an environment of its own, or in `env`, which is then left open.
+    In an environment of its own, or in `env`, which is then left open. Trial k has the seed `seed` + k.
     """
     check_fit(task, phenotype, life)
-    shard = Shard(phenotype, life, np.zeros(1, np.int32), 0, 1, 0, False)
+    shard = Shard(phenotype, life, np.zeros(trials, np.int32), 0, 1, 0, False, trials=trials)
     slot = SingleSlot(task, shard, new_records(shard))
     with nullcontext(env) if env is not None else closing(make(task)) as inside:
         try:
-            yield from episode(slot, inside, 0, seed, max_steps, every)
+            for trial in range(trials):
+                yield from episode(slot, inside, 0, seed + trial, max_steps, every, trial=trial)
         except Exception as e:  # an environment may raise anything
             raise NeolError(f"an episode of '{task.name}' failed: {type(e).__name__}: {e}") from e

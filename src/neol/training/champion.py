@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neol import seeding
+from neol.config.checks import trial_weights
 from neol.config.schema import Config
 from neol.deploy import network_json, task_interface
 from neol.envs.tasks import Task
@@ -50,15 +51,17 @@ def choose_champion(
     """Rounds of selection on fresh episodes, then the held-out return."""
     steps = 0
 
-    def play(chosen: Genomes, purpose: int, part: int, episodes: int, life: Life = life) -> np.ndarray:
+    weights = trial_weights(config.rollout.trial_weights, config.rollout.trials)
+
+    def play(chosen: Genomes, purpose: int, part: int, episodes: int, life: Life = life) -> _Lived:
         nonlocal steps
-        which = Episodes(config.run.seed, purpose, part, episodes, common=True)
+        which = Episodes(config.run.seed, purpose, part, episodes, common=True, trial_weights=weights)
         result, verdict = run_redrawn(engine, compile(chosen), life, which)
         steps += result.env_steps
-        return _known(result, verdict)  # f8 (candidates, episodes)
+        return _Lived(_known(result, verdict), _first_by_trial(result))
 
     def fresh(left: np.ndarray, part: int, episodes: int) -> np.ndarray:
-        return play(take(candidates, left), seeding.SELECTION, part, episodes)
+        return play(take(candidates, left), seeding.SELECTION, part, episodes).returns
 
     def clones(left: np.ndarray) -> bool:
         return all((a[left] == a[left[0]]).all() for a in candidates)
@@ -66,9 +69,9 @@ def choose_champion(
     chosen, selection_mean = select(len(candidates.n_nodes), config.run.champion_trials, fresh, clones)
     selection_steps, episodes = steps, config.run.champion_episodes
     measured = play(take(candidates, list({chosen: None, 0: None})), seeding.HELD_OUT, 0, episodes)
-    held_out = measured[[0, -1]]  # the chosen one, and the best by fitness, which may be the same
+    held_out = measured.returns[[0, -1]]  # the chosen one, and the best by fitness, which may be the same
     if life.plastic.rule == NONE:
-        static = held_out[:1]
+        static = measured
     else:
         unlearning = life._replace(plastic=life.plastic._replace(rule=NONE))
         static = play(take(candidates, [chosen]), seeding.HELD_OUT, 0, episodes, unlearning)
@@ -80,7 +83,9 @@ def choose_champion(
         "champion_return_ci95": of_champion.ci95,
         "champion_return_std": of_champion.std,
         "champion_episodes": held_out.shape[1],
-        "champion_without_plasticity_return_mean": float(static[0].mean()),
+        "champion_without_plasticity_return_mean": float(static.returns[0].mean()),
+        "champion_return_by_trial": measured.by_trial,
+        "champion_without_plasticity_return_by_trial": static.by_trial,
         "champion_selection_return_mean": selection_mean,
         "champion_is_best_by_fitness": chosen == 0,
         "champion_nodes": len(phenotype.node_id),
@@ -100,8 +105,15 @@ def document(
     out = network_json.to_document(phenotype, genome, 0, recurrent=not config.neat.feed_forward)
     out["plasticity"] = finite(dataclasses.asdict(config.plasticity))
     out["interface"] = task_interface.to_document(task, normal)
+    if (trained := life_document(config)) != life_document(Config()):
+        out["life"] = trained
     out["metadata"] |= {"task": task.name, "max_steps": config.rollout.max_steps, **metadata}
     return network_json.dump(out)
+
+
+def life_document(config: Config) -> dict[str, Any]:
+    """champion.json's `life`: the lives that it was trained in, where they are not single episodes."""
+    return {"trials": config.rollout.trials, "trial_weights": config.rollout.trial_weights}
 
 
 def select(
@@ -124,6 +136,18 @@ def select(
         leaders = order[means[order] >= means[order[:places][-1]]][:MOST]
         left, scores = left[leaders], scores[leaders]
     return int(left[0]), float(scores[0].mean())
+
+
+class _Lived(NamedTuple):
+    """Candidates on fresh lives."""
+
+    returns: np.ndarray  # f8 (candidates, lives)
+    by_trial: tuple[float, ...]  # mean returns of the first candidate, where a life has several trials
+
+
+def _first_by_trial(result: RolloutResult) -> tuple[float, ...]:
+    returns, played = result.by_trial.returns[0], ~result.failed_episodes[0]
+    return tuple(returns[played].mean(axis=0).tolist()) if returns.shape[1] > 1 and played.any() else ()
 
 
 def _known(result: RolloutResult, verdict: FaultVerdict) -> np.ndarray:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from neol import seeding
+from neol.config.checks import trial_weights
 from neol.config.schema import Config
 from neol.envs.registry import Maker
 from neol.errors import NeolError
@@ -29,7 +30,7 @@ from neol.rollout.shards import Episodes, RolloutResult, headline
 from neol.system import uninterrupted
 from neol.training import champion, run_folder
 from neol.training.configure import Resolved, configure, default_folder, resolve
-from neol.training.history import History, HistoryRow, fraction_done
+from neol.training.history import History, HistoryRow, fraction_done, trial_columns
 from neol.training.observers import NOTE, Callback, Event, Generation, Observer, Observers
 from neol.training.progress import TrainingProgress, wanted_here
 from neol.training.run import Run
@@ -72,8 +73,8 @@ class Training:
         result, verdict = self.rollout(phenotypes)
         rollout_seconds = time.monotonic() - before
         returns, steps = verdict.kept(result.returns), verdict.kept(result.steps)  # (P, n), n <= N
-        # J = mean over N episodes of (sum of max(reward, floor) + offset * steps)
-        fitness = (verdict.kept(result.floored) + self.config.rollout.fitness_offset * steps).mean(axis=1)
+        # J = mean over N lives of (sum of max(reward, floor) + offset * steps), itself a mean over a life's trials
+        fitness = verdict.kept(result.fitness(self.config.rollout.fitness_offset)).mean(axis=1)
         with uninterrupted():
             if result.failures:
                 fitness = self._blame(fitness, result, verdict)
@@ -97,7 +98,9 @@ class Training:
     def rollout(self, phenotypes: Phenotypes) -> tuple[RolloutResult, FaultVerdict]:
         """This generation's episodes; while the environment fails in all of them, others in their place."""
         run, r = self.config.run, self.config.rollout
-        episodes = Episodes(run.seed, seeding.EPISODE, self.outer.generation, r.episodes, r.common_random_numbers)
+        weights = trial_weights(r.trial_weights, r.trials)
+        which = (run.seed, seeding.EPISODE, self.outer.generation, r.episodes, r.common_random_numbers)
+        episodes = Episodes(*which, trial_weights=weights)
         result, verdict = run_redrawn(self.engine, phenotypes, self.life, episodes, self._note_redraw)
         if verdict.left_out.all() or verdict.failed.all():
             self._note_failures(result, verdict)
@@ -163,6 +166,7 @@ class Training:
             "mean_connections": float(g.n_conns.mean()),
             "mean_step_size": float(g.step_size.mean()),
             "mean_weight_change": float(np.abs(result.weight - ph.weight).mean()) if len(ph.weight) else 0.0,
+            **trial_columns(verdict.kept(result.by_trial.returns), best),
         }
         return HistoryRow(
             self.outer.generation, self.history.env_steps + result.env_steps, float(fitness[best]),
