@@ -269,7 +269,7 @@ def test_the_fitness_is_the_weighted_mean_of_the_trials(said: Any, weights: Any,
 
 def test_a_champion_is_evaluated_in_lives_like_those_it_was_trained_in(tmp_path: Path) -> None:
     run = train("cartpole", out=tmp_path / "run", trials=3, trial_weights="last", rule="hebb", **TINY)
-    assert json.loads(run.champion_path.read_text())["life"] == {"trials": 3, "trial_weights": "last"}
+    assert json.loads(run.champion_path.read_text())["life"] == {"trials": 3, "trial_weights": "last", "change": []}
     result = neol.evaluate(run, episodes=4, max_steps=80)
     assert result.by_trial.shape == (4, 3)
     assert (result.returns == result.by_trial[:, 2]).all()

@@ -26,6 +26,7 @@ def evaluate_options(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--trial-weights", metavar="NAMES", help="how much each counts: mean, last or K numbers (as in training)"
     )
+    _change_option(p)
     p.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -36,6 +37,7 @@ def replay_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("--max-steps", type=int, default=0, metavar="N", help="longest episode; 0 = as in training")
     p.add_argument("--plasticity", choices=("on", "off"), default="on", help="let it learn or not (on)")
     p.add_argument("--trials", type=int, metavar="K", help="trials of the life (as in training)")
+    _change_option(p)
 
 
 def draw_options(p: argparse.ArgumentParser) -> None:
@@ -48,6 +50,11 @@ def export_options(p: argparse.ArgumentParser) -> None:
     _run_argument(p)
     p.add_argument("--out", type=Path, metavar="FILE", help="file to write, .json (default: print it)")
     p.add_argument("--static", action="store_true", help="leave out what neat-python's format does not have")
+
+
+def _change_option(p: argparse.ArgumentParser) -> None:
+    text = "a change of the world, as of neol train; several times for several; none = no change (as in training)"
+    p.add_argument("--change", action="append", metavar="CHANGE", help=text)
 
 
 def _run_argument(parser: argparse.ArgumentParser, **how: Any) -> None:
@@ -71,7 +78,7 @@ def evaluate_command(args: argparse.Namespace) -> int:
     net = network_of(args.run)
     limit = _max_steps(args, net)
     modes = {"on": [True], "off": [False], "both": [True, False]}[args.plasticity]
-    lives = {"trials": args.trials, "trial_weights": args.trial_weights}
+    lives = {"trials": args.trials, "trial_weights": args.trial_weights, "change": args.change}
     how = (args.threads, args.engine, args.env_kwargs)
     results = [neol.evaluate(net, args.task, args.episodes, args.seed, on, limit, *how, **lives) for on in modes]
     if args.json:
@@ -93,7 +100,9 @@ def evaluate_command(args: argparse.Namespace) -> int:
 def replay_command(args: argparse.Namespace) -> int:
     net = network_of(args.run)
     out = args.out or (args.run if args.run.is_dir() else args.run.parent) / "agent.mp4"
-    path, total = neol.replay(net, out, args.seed, _max_steps(args, net), args.plasticity == "on", trials=args.trials)
+    path, total = neol.replay(
+        net, out, args.seed, _max_steps(args, net), args.plasticity == "on", trials=args.trials, change=args.change
+    )
     print(f"{path}: an episode with return {total:.1f}")
     return 0
 

@@ -37,6 +37,8 @@ def convert(name: str, value: Any, kind: Any) -> Any:
             return str(value).strip()
         if name == "env_kwargs":
             return _pairs(value)
+        if name == "change":
+            return _changes(value)
         items = value.replace(",", " ").split() if isinstance(value, str) else list(value)
         if not items or not all(isinstance(i, str) for i in items):
             raise ValueError
@@ -45,9 +47,20 @@ def convert(name: str, value: Any, kind: Any) -> Any:
         names = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
         if name == "env_kwargs":
             raise NeolError(f"env_kwargs = {value!r} is not allowed; it must be key=value words.") from None
+        if name == "change":
+            raise NeolError(f"change = {value!r} is not allowed; it must be a list of texts.") from None
         raise NeolError(
             f"{name} = {value!r} is not allowed; it must be {names.get(kind, 'a list of names')}."
         ) from None
+
+
+def _changes(value: Any) -> tuple[str, ...]:
+    """Changes of the world, one text each; the one word "none" is no change."""
+    items = [value] if isinstance(value, str) else list(value)
+    if not all(isinstance(i, str) for i in items):
+        raise ValueError
+    items = [" ".join(i.split()) for i in items]
+    return () if items in (["none"], [""]) else tuple(items)
 
 
 def _pairs(value: Any) -> tuple[str, ...]:

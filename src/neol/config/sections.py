@@ -114,6 +114,14 @@ class RolloutConfig:
 
 
 @dataclass(frozen=True)
+class WorldConfig:
+    """How the world of a life differs from its simulator."""
+
+    change: tuple[str, ...] = field(default=(), metadata=_basic({"words": True}))
+    """A change, such as "action invert of=1 p=0.5 from=100..300" (docs/method.md); none = the simulator's world."""
+
+
+@dataclass(frozen=True)
 class PlasticityConfig:
     """The inner loop: how weights change within an episode."""
 

@@ -27,7 +27,9 @@ from neol.network.step import new_slots
 from neol.rollout import shards as rollout
 from neol.rollout.core_pinning import CoreAssignment, pinned_to
 from neol.rollout.episode_kernels import advance, make_context, new_window
+from neol.rollout.life import for_kernels
 from neol.rollout.shards import EpisodeRecords, LocalEngine, Played, Shard, new_records
+from neol.rollout.world import new_world_state
 from neol.system import cores
 
 
@@ -128,7 +130,8 @@ class _Lane:
         count = min(self.window, stop - start)
         limit = min(self.max_steps, shard.max_steps or self.max_steps)
         window = new_window(envs, count, shard, start, stop, limit)
-        context = make_context(ph, new_slots(ph, count), window, shard.life, first, records)
+        world = new_world_state(shard.life.world.changes, count, shard.names)
+        context = make_context(ph, new_slots(ph, count), window, for_kernels(shard.life), world, first, records)
         dtype = self._envpool.spec.action_array_spec["action"].dtype
         action = window.action.reshape(-1, *task.action_shape)
         send, receive, ids = self._envpool._send, self._envpool._recv, window.ids

@@ -15,8 +15,8 @@ from numba.experimental import structref
 from neol.jit import bare, inlined, kernel
 from neol.network.normalization import observe
 from neol.network.step import credit, decode, load, rest, step
-from neol.rollout.life import enter_observation, enter_reward, leave_action
 from neol.rollout.shards import Shard
+from neol.rollout.world import begin_life, begin_trial, enter_observation, enter_reward, leave_action, pass_step
 
 # Places in Window.queue, counted in lives of the shard but for the last three.
 NEXT, FIRST, STOP = 0, 1, 2  # the next life to start | the first of the chunk | the end of the chunk
@@ -69,14 +69,14 @@ class Context(structref.StructRefProxy):
     """Everything that stays the same while a lane plays, as one argument: unpacking 40 arrays at every call is slow."""
 
 
-_FIELDS = ["ph", "slots", "window", "life", "first", "result"]
+_FIELDS = ["ph", "slots", "window", "life", "world", "first", "result"]
 structref.define_proxy(Context, _ContextType, _FIELDS)
 
 
 @kernel
-def make_context(ph, slots, window, life, first, result):
+def make_context(ph, slots, window, life, world, first, result):
     """first f8 (envs, I): what each environment showed at its reset, where episodes begin within the kernel."""
-    return Context(ph, slots, window, life, first, result)
+    return Context(ph, slots, window, life, world, first, result)
 
 
 @inlined
@@ -88,7 +88,7 @@ def _count(life, result, episode, trial, reward):
 
 
 @inlined
-def _choose(ph, slots, window, life, result, episode, b, reward, fresh, action):
+def _choose(ph, slots, window, life, world, result, episode, b, reward, fresh, action):
     """Slot b takes in its reward and what it sees (window.inputs), and chooses its next action f8 (A,).
 
     fresh: a trial begins, with its first observation and no reward yet; the first one begins the life.
@@ -98,27 +98,31 @@ def _choose(ph, slots, window, life, result, episode, b, reward, fresh, action):
     if fresh:
         if born:
             load(ph, slots, b, (window.queue[OFFSET] + episode) // window.queue[PER_GENOME])
+            begin_life(life.world, world, b, episode)
         else:
             rest(slots, b)
+            begin_trial(world, b)
         result.returns[episode, trial] = 0.0
         result.floored[episode, trial] = 0.0
         result.steps[episode, trial] = 0
     else:
-        reward = enter_reward(life.world, reward)
-        _count(life, result, episode, trial, reward)
-    enter_observation(life.world, window.inputs)
+        counted, reward = enter_reward(life.world, world, b, reward)
+        _count(life, result, episode, trial, counted)
+        pass_step(world, b)
+    enter_observation(life.world, world, b, window.inputs)
     observe(life.normal, result.moments, episode, born, window.inputs)
     step(ph, slots, b, window.inputs, reward, fresh, life.plastic, window.outputs)
-    leave_action(life.world, window.outputs)
+    leave_action(life.world, world, b, window.outputs)
     decode(window.outputs, life.actions, action)
 
 
 @inlined
-def _end(ph, slots, window, life, result, episode, b, reward):
+def _end(ph, slots, window, life, world, result, episode, b, reward):
     """The last reward of a trial; the weights after its genome's last life are kept."""
     trial = window.trial[b]
-    reward = enter_reward(life.world, reward)
-    _count(life, result, episode, trial, reward)
+    counted, reward = enter_reward(life.world, world, b, reward)
+    _count(life, result, episode, trial, counted)
+    pass_step(world, b)
     credit(ph, slots, b, reward, life.plastic)
     n = window.queue[PER_GENOME]
     if trial == window.queue[TRIALS] - 1 and (window.queue[OFFSET] + episode) % n == n - 1:
@@ -136,11 +140,11 @@ def advance(context, env_id, observation, reward, done):
     in the queue. env_id i4 (n,), observation (n.., I), reward (n..,), done b1 (n..,).
     """
     c = context
-    return _advance(c.ph, c.slots, c.window, c.life, c.first, c.result, env_id, observation, reward, done)
+    return _advance(c.ph, c.slots, c.window, c.life, c.world, c.first, c.result, env_id, observation, reward, done)
 
 
 @bare
-def _advance(ph, slots, window, life, first, result, env_id, observation, reward, done):
+def _advance(ph, slots, window, life, world, first, result, env_id, observation, reward, done):
     row, queue = 0, window.queue
     for i in range(len(env_id)):
         env, r = env_id[i], np.float64(reward[i])
@@ -150,7 +154,7 @@ def _advance(ph, slots, window, life, first, result, env_id, observation, reward
         fresh = episode < 0 or done[i] or result.steps[episode, trial] + 1 >= queue[LONGEST]
         if fresh:
             if episode >= 0:
-                _end(ph, slots, window, life, result, episode, b, r)
+                _end(ph, slots, window, life, world, result, episode, b, r)
             if episode < 0 or trial + 1 == queue[TRIALS]:
                 if queue[NEXT] == queue[STOP]:
                     window.episode[b] = -1
@@ -164,7 +168,7 @@ def _advance(ph, slots, window, life, first, result, env_id, observation, reward
             window.slot_of[env] = b
         for k in range(len(window.inputs)):
             window.inputs[k] = first[env, k] if fresh else observation[i, k]
-        _choose(ph, slots, window, life, result, episode, b, r, fresh, window.action[row])
+        _choose(ph, slots, window, life, world, result, episode, b, r, fresh, window.action[row])
         window.ids[row] = env
         row += 1
     return row
@@ -180,11 +184,11 @@ def live(context, phase, episode, observation, reward):
     observation f8 (I,).
     """
     c = context
-    return _live(c.ph, c.slots, c.window, c.life, c.result, phase, episode, observation, reward)
+    return _live(c.ph, c.slots, c.window, c.life, c.world, c.result, phase, episode, observation, reward)
 
 
 @bare
-def _live(ph, slots, window, life, result, phase, episode, observation, reward):
+def _live(ph, slots, window, life, world, result, phase, episode, observation, reward):
     total = result.returns[episode, window.trial[0]]
     sound = np.isfinite(reward) and (phase == BEGIN or np.isfinite(total + reward))
     for k in range(len(window.inputs)):
@@ -193,9 +197,9 @@ def _live(ph, slots, window, life, result, phase, episode, observation, reward):
     if not sound:
         return False
     if phase == END:
-        _end(ph, slots, window, life, result, episode, 0, reward)
+        _end(ph, slots, window, life, world, result, episode, 0, reward)
     else:
         fresh = phase == BEGIN
         r = 0.0 if fresh else reward
-        _choose(ph, slots, window, life, result, episode, 0, r, fresh, window.action[0])
+        _choose(ph, slots, window, life, world, result, episode, 0, r, fresh, window.action[0])
     return True

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neol import seeding
 from neol.envs.registry import make
 from neol.envs.spaces import Flattener
 from neol.envs.tasks import Task
@@ -20,9 +21,11 @@ from neol.errors import NeolError
 from neol.network.actions import action_reader
 from neol.network.phenotype import Phenotypes
 from neol.network.step import new_slots
+from neol.rollout.attributes import Attributes
 from neol.rollout.episode_kernels import BEGIN, END, GO_ON, live, make_context, new_window
-from neol.rollout.life import Life
+from neol.rollout.life import Life, for_kernels
 from neol.rollout.shards import EpisodeRecords, Shard, check_fit, new_records
+from neol.rollout.world import life_names, new_world_state
 
 Watch = Callable[[int], float]  # told of an episode that begins or goes on; returns when it wants to be told again
 
@@ -55,7 +58,10 @@ class SingleSlot:
         self.slots = new_slots(ph, 1)
         window = new_window(1, 1, shard, 0, shard.lives)
         self.trial = window.trial
-        self.context = make_context(ph, self.slots, window, shard.life, np.zeros((0, ph.inputs)), records)
+        self.world = new_world_state(shard.life.world.changes, 1, shard.names)
+        life, first = for_kernels(shard.life), np.zeros((0, ph.inputs))
+        self.context = make_context(ph, self.slots, window, life, self.world, first, records)
+        self.attributes = Attributes(shard.life.world, self.world) if shard.life.world.attributes else None
         self.flat = Flattener(task.leaves)
         self.action = action_reader(window.action[0], task.components, task.action_shape, task.action_dtype)
 
@@ -94,17 +100,22 @@ def episode(
     if every:
         yield Moment(0, observation, None, 0.0, 0.0, slot.weights, False, trial)
     step, t, over, pause = env.step, 0, False, every or max_steps
+    changed = slot.attributes.of(env) if slot.attributes is not None else None
     while not over:
         for t in range(t + 1, min(t + pause, max_steps) + 1):  # noqa: B020 goes on counting where it paused
             if watch is not None and now() > look:
                 look = watch(number)
             action = to_action()
+            if changed is not None:
+                changed.update()
             observation, reward, terminated, truncated, _ = step(action)
             over = terminated or truncated or t == max_steps
             if not live(context, END if over else GO_ON, number, flat(observation), float(reward)):
                 raise NotFinite(f"step {t} is not finite: reward {reward!r}, observation {observation!r}")
             if over:
                 break
+        if over and changed is not None:
+            changed.restore()
         total = float(slot.records.returns[number, trial])
         yield Moment(t, observation, action, float(reward), total, slot.weights, bool(over), trial)
 
@@ -124,7 +135,8 @@ def one_life(
     In an environment of its own, or in `env`, which is then left open. Trial k has the seed `seed` + k.
     """
     check_fit(task, phenotype, life)
-    shard = Shard(phenotype, life, np.zeros(trials, np.int32), 0, 1, 0, False, trials=trials)
+    names = life_names(seed, seeding.DEMO, 0, 1, 1, True)  # what happens to it in a world that changes
+    shard = Shard(phenotype, life, np.zeros(trials, np.int32), 0, 1, 0, False, trials=trials, names=names)
     slot = SingleSlot(task, shard, new_records(shard))
     with nullcontext(env) if env is not None else closing(make(task)) as inside:
         try:

@@ -17,6 +17,7 @@ from neol.envs.tasks import Task
 from neol.network.normalization import Moments, no_moments
 from neol.network.phenotype import Phenotypes
 from neol.rollout.life import Life, check_life
+from neol.rollout.world import life_names
 
 EPOCH = 16  # generations that share a pool of reusable environments; generations in different epochs share none
 CHUNK = 512  # environments alive at once, at most
@@ -114,6 +115,7 @@ class Shard(NamedTuple):
     keep: bool  # keep the environments for the next rollout
     max_steps: int = 0  # of a trial; 0 = the player's own limit
     trials: int = 1  # K
+    names: np.ndarray = np.zeros(0, np.uint64)  # u8 (n,) of the lives, where their world changes (world.py)
 
     @property
     def lives(self) -> int:
@@ -169,6 +171,15 @@ def _seeds(which: Episodes, generation: int, genomes: int) -> np.ndarray:
     return seeds if drawn == n else np.ascontiguousarray(seeds.reshape(genomes, drawn * k)[:, -n * k :]).ravel()
 
 
+def _names(which: Episodes, life: Life, genomes: int) -> np.ndarray:
+    """The names u8 (P N,) of lives whose world changes, else (0,)."""
+    if not len(life.world.changes.op):
+        return np.zeros(0, np.uint64)
+    n, drawn = which.per_genome, (which.redraw + 1) * which.per_genome
+    names = life_names(which.seed, which.purpose, which.generation, genomes, drawn, which.common)
+    return np.ascontiguousarray(names.reshape(genomes, drawn)[:, -n:]).ravel()
+
+
 class ShardedRollout:
     """A population's lives, cut into shards as wanted, and put together again in genome order."""
 
@@ -182,6 +193,7 @@ class ShardedRollout:
         self.keep = task.reusable and few
         self.resets = episodes.generation % EPOCH if self.keep else 0
         self.seeds = _seeds(episodes, episodes.generation - self.resets, phenotypes.size)
+        self.names = _names(episodes, life, phenotypes.size)
         moments = no_moments(self.total, phenotypes.inputs) if life.normal.on else no_moments()
         shape = (phenotypes.size, self.n, self.trials)
         lived = ByTrial(np.zeros(shape), np.zeros(shape, np.int64), np.zeros(shape), episodes.trial_weights)
@@ -194,7 +206,8 @@ class ShardedRollout:
         first, last = start // self.n, (stop - 1) // self.n + 1
         part = self.phenotypes.part(first, last)
         seeds = self.seeds[start * self.trials : stop * self.trials]
-        return Shard(part, self.life, seeds, start, self.n, self.resets, self.keep, self.max_steps, self.trials)
+        how = (self.n, self.resets, self.keep, self.max_steps, self.trials)
+        return Shard(part, self.life, seeds, start, *how, self.names[start:stop])
 
     def take(self, start: int, stop: int, played: Played) -> None:
         """Put a shard's results in their places."""

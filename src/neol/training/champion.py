@@ -113,7 +113,8 @@ def document(
 
 def life_document(config: Config) -> dict[str, Any]:
     """champion.json's `life`: the lives that it was trained in, where they are not single episodes."""
-    return {"trials": config.rollout.trials, "trial_weights": config.rollout.trial_weights}
+    lives = {"trials": config.rollout.trials, "trial_weights": config.rollout.trial_weights}
+    return {**lives, "change": list(config.world.change)}
 
 
 def select(

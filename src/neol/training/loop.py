@@ -22,11 +22,13 @@ from neol.network.normalization import IDENTITY, Moments, from_moments, merged, 
 from neol.network.phenotype import Phenotypes, compile_phenotypes, gene_weights
 from neol.outer.base import LoopMaker, Outcome, Problem, check_advanced, checked_metrics, population
 from neol.outer.registry import loop_name, make_loop
+from neol.rollout.attributes import check_attributes
 from neol.rollout.determinism import repeats
 from neol.rollout.faults import FaultVerdict, run_redrawn
 from neol.rollout.life import Life, life_of
 from neol.rollout.open_engine import open_engine
 from neol.rollout.shards import Episodes, RolloutResult, headline
+from neol.rollout.world import world_of
 from neol.system import uninterrupted
 from neol.training import champion, run_folder
 from neol.training.configure import Resolved, configure, default_folder, resolve
@@ -47,6 +49,9 @@ class Training:
     def __init__(self, resolved: Resolved, folder: Path, observer: Observer | None = None) -> None:
         self.resolved, self.config, self.folder = resolved, resolved.config, folder
         self.task, self.observer = resolved.task, observer or Observer()
+        r = self.config.rollout
+        self.world = world_of(self.task, self.config.world.change, r.max_steps, r.trials)
+        check_attributes(self.task, self.world)
         self.outer = make_loop(problem_of(resolved), resolved.loop)
         self.engine = open_engine(self.task, self.config.rollout, self.note, self.config.run.seed)
         self.seen = no_moments(1, self.task.n_inputs)  # of all observations so far, where they are normalised
@@ -125,7 +130,7 @@ class Training:
     def life(self) -> Life:
         """How this generation lives: its observations are scaled by the statistics of those before."""
         normal = from_moments(self.seen) if self.config.rollout.normalize_observations else IDENTITY
-        return life_of(self.task, self.config.plasticity, normal, reward_floor=self.config.rollout.reward_floor)
+        return life_of(self.task, self.config.plasticity, normal, self.world, self.config.rollout.reward_floor)
 
     def note(self, event: Mapping[str, Any]) -> None:
         """A fault: a line in events.jsonl, and the observers are told."""
