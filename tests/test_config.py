@@ -45,6 +45,10 @@ def value_of(name: str) -> st.SearchStrategy[Any]:
         return st.sampled_from(["config", "off"]) | st.floats(0, 1).map(repr)
     if name == "task":
         return st.sampled_from(sorted(TASKS)) | st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]))
+    if name == "change":
+        return st.sampled_from([(), ("action invert p=0.5",), ("reward sign", "observation noise=0.1 from=2..9")])
+    if name == "trial_weights":
+        return st.sampled_from(["mean", "last"])
     if name == "env_kwargs":
         return st.sampled_from([(), ("a=1",), ("wind=true",)])
     if name == "ray_address":

@@ -221,14 +221,14 @@ def test_a_floor_under_rewards_counts_beside_the_return_and_changes_nothing_else
     engine = EnvPoolEngine(task, steps, threads=2, window=3)
     result = engine.run(phenotypes, life_of(task, HEBB, reward_floor=floor), which)
     engine.close()
-    assert same(result, without) and (without.floored == without.returns).all()
-    assert (result.floored > result.returns + 90.0).any()  # of those who fall
+    assert same(result, without) and (without.fitness(0.0) == without.returns).all()
+    assert (result.fitness(0.0) > result.returns + 90.0).any()  # of those who fall
     seeds = seeding.episode_seeds(11, seeding.EPISODE, 0, 4, 2, True).reshape(4, 2)
     for p in range(4):
         net = network_of(task, genomes, p, HEBB, recurrent=False)
         for e in range(2):
             expected = plain_episode(task, net, int(seeds[p, e]), steps, floor=floor)
-            assert (result.floored[p, e], result.steps[p, e]) == expected
+            assert (result.fitness(0.0)[p, e], result.steps[p, e]) == expected
 
 
 # -- episodes ----------------------------------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ def test_a_floor_under_rewards_is_in_the_fitness_alone(tmp_path: Path) -> None:
     state = floored[0]
     by_hand = [
         sum(r + 0.25 * n for r, n in zip(sums, steps, strict=True)) / 2
-        for sums, steps in zip(state.result.floored, state.result.steps, strict=True)
+        for sums, steps in zip(state.result.fitness(0.0), state.result.steps, strict=True)
     ]
     np.testing.assert_allclose(state.fitness, by_hand, rtol=1e-12)
     assert (state.result.returns == plain[0].result.returns).all()

@@ -77,13 +77,17 @@ def below(state, n):
 
 
 @kernel
-def episode_seeds(seed, purpose, generation, genomes, episodes, common):
-    """Simulator seeds i4 (genomes * episodes,): genome-major; with `common` every genome gets the same ones."""
-    seeds = np.empty(genomes * episodes, np.int32)
+def episode_seeds(seed, purpose, generation, genomes, episodes, common, trials=1):
+    """Simulator seeds i4 (genomes * episodes * trials,): genome-major; with `common` every genome gets the same ones.
+
+    A life's first trial has the seed of an episode of its own; those that follow are drawn from the same stream.
+    """
+    seeds = np.empty(genomes * episodes * trials, np.int32)
     for g in range(genomes):
         for e in range(episodes):
             state = stream(seed, purpose, generation, 0 if common else g + 1, e)
-            seeds[g * episodes + e] = np.int32(mix(state[0]) >> _S33)
+            for k in range(trials):
+                seeds[(g * episodes + e) * trials + k] = np.int32(mix(state[0] + np.uint64(k) * _GOLDEN) >> _S33)
     return seeds
 
 

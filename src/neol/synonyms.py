@@ -12,7 +12,7 @@ _OTHER_NAMES: dict[tuple[str, ...], str] = {
     ("max_env_steps", "max_steps"): "timesteps steps total_timesteps env_steps n_steps num_steps total_steps budget "
     "max_timesteps frames num_timesteps",
     ("max_steps",): "horizon max_episode_steps episode_length max_episode_length time_limit t_max",
-    ("episodes",): "episodes_per_genome n_episodes num_episodes trials rollouts eval_episodes n_eval_episodes runs",
+    ("episodes",): "episodes_per_genome n_episodes num_episodes rollouts eval_episodes n_eval_episodes runs",
     ("workers", "jobs", "threads"): "num_workers n_workers n_jobs processes num_processes cpus num_cpus n_cpus nproc "
     "parallel n_envs num_envs cores jobs",
     ("task",): "env environment env_id env_name game gym domain",

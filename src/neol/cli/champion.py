@@ -22,6 +22,11 @@ def evaluate_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("--threads", type=int, default=0, metavar="N", help="simulator threads; 0 = one per core")
     p.add_argument("--engine", choices=field_choices("engine"), default="auto", help="simulator (auto)")
     p.add_argument("--env-kwargs", nargs="+", metavar="KEY=VALUE", help="arguments of the environment (as in training)")
+    p.add_argument("--trials", type=int, metavar="K", help="trials of a life (as in training)")
+    p.add_argument(
+        "--trial-weights", metavar="NAMES", help="how much each counts: mean, last or K numbers (as in training)"
+    )
+    _change_option(p)
     p.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -31,6 +36,8 @@ def replay_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episode (0)")
     p.add_argument("--max-steps", type=int, default=0, metavar="N", help="longest episode; 0 = as in training")
     p.add_argument("--plasticity", choices=("on", "off"), default="on", help="let it learn or not (on)")
+    p.add_argument("--trials", type=int, metavar="K", help="trials of the life (as in training)")
+    _change_option(p)
 
 
 def draw_options(p: argparse.ArgumentParser) -> None:
@@ -43,6 +50,11 @@ def export_options(p: argparse.ArgumentParser) -> None:
     _run_argument(p)
     p.add_argument("--out", type=Path, metavar="FILE", help="file to write, .json (default: print it)")
     p.add_argument("--static", action="store_true", help="leave out what neat-python's format does not have")
+
+
+def _change_option(p: argparse.ArgumentParser) -> None:
+    text = "a change of the world, as of neol train; several times for several; none = no change (as in training)"
+    p.add_argument("--change", action="append", metavar="CHANGE", help=text)
 
 
 def _run_argument(parser: argparse.ArgumentParser, **how: Any) -> None:
@@ -66,26 +78,31 @@ def evaluate_command(args: argparse.Namespace) -> int:
     net = network_of(args.run)
     limit = _max_steps(args, net)
     modes = {"on": [True], "off": [False], "both": [True, False]}[args.plasticity]
-    results = [
-        neol.evaluate(net, args.task, args.episodes, args.seed, on, limit, args.threads, args.engine, args.env_kwargs)
-        for on in modes
-    ]
+    lives = {"trials": args.trials, "trial_weights": args.trial_weights, "change": args.change}
+    how = (args.threads, args.engine, args.env_kwargs)
+    results = [neol.evaluate(net, args.task, args.episodes, args.seed, on, limit, *how, **lives) for on in modes]
     if args.json:
         print(json.dumps({"on" if r.plasticity else "off": r.as_dict() for r in results}, indent=1))
         return 0
     for r in results:
         low, high = r.ci95
         state = "on " if r.plasticity else "off"
+        several = r.by_trial.shape[1] > 1
+        what = f"{len(r.returns)} {'lives' if several else 'episodes'}"
         without = f", {r.failed} failed and left out" if r.failed else ""
         print(f"plasticity {state}  mean return {r.mean:.1f}  (95 % CI {low:.1f} to {high:.1f}; SD {r.std:.1f}; "
-              f"min {r.returns.min():.1f}, max {r.returns.max():.1f}; {len(r.returns)} episodes{without})")  # fmt: skip
+              f"min {r.returns.min():.1f}, max {r.returns.max():.1f}; {what}{without})")  # fmt: skip
+        if several:
+            print(f"  return by trial  {' '.join(f'{x:.1f}' for x in r.by_trial.mean(axis=0))}")
     return 0
 
 
 def replay_command(args: argparse.Namespace) -> int:
     net = network_of(args.run)
     out = args.out or (args.run if args.run.is_dir() else args.run.parent) / "agent.mp4"
-    path, total = neol.replay(net, out, args.seed, _max_steps(args, net), args.plasticity == "on")
+    path, total = neol.replay(
+        net, out, args.seed, _max_steps(args, net), args.plasticity == "on", trials=args.trials, change=args.change
+    )
     print(f"{path}: an episode with return {total:.1f}")
     return 0
 

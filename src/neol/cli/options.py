@@ -87,6 +87,14 @@ class HelpAll(argparse.Action):
         parser.exit()
 
 
+class Append(argparse.Action):
+    """An option that may be given several times: a list of all that it was given."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: Any, *_: Any) -> None:
+        before = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, [value] if before is UNSET else [*before, value])
+
+
 def settings_options(parser: Parser, rare: frozenset[str] = frozenset()) -> None:
     """An option for every setting, by section. `neol train --help` shows those marked basic in config/sections.py."""
     parser.add_argument("--help-all", action=HelpAll, help="show all options, the rare ones too")
@@ -105,6 +113,8 @@ def settings_options(parser: Parser, rare: frozenset[str] = frozenset()) -> None
             words, metavar = {"nargs": "+"}, "KEY=VALUE"
         if name == "start":
             metavar = "RUN"
+        if name == "change":
+            words, metavar = {"action": Append}, "CHANGE"
         text = f"{helps[name]} ({shown})".replace("%", "%%")
         groups[section].add_argument(
             f"--{option_name(name)}", dest=name, default=UNSET, metavar=metavar, help=text, **words

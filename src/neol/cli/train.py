@@ -106,6 +106,10 @@ def print_summary(run: Any, pictures: dict[str, Path]) -> None:
         print(f"  the start's, on the same episodes      {s.start_return_mean:.1f}  "
               f"(95 % CI {low:.1f} to {high:.1f}{same})")  # fmt: skip
     print(f"  the same champion without plasticity   {s.champion_without_plasticity_return_mean:.1f}")
+    if s.champion_return_by_trial:
+        print(f"  champion's return by trial             {' '.join(f'{x:.1f}' for x in s.champion_return_by_trial)}")
+        without = s.champion_without_plasticity_return_by_trial
+        print(f"  the same without plasticity            {' '.join(f'{x:.1f}' for x in without)}")
     print(f"  champion: {s.champion_nodes} nodes, {s.champion_connections} connections")
     for what, path in {"champion": run.champion_path, **pictures}.items():
         print(f"  {what + ':':<18}{path}")

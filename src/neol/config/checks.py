@@ -32,11 +32,15 @@ def convert(name: str, value: Any, kind: Any) -> Any:
             return float(value)
         if kind is str:
             value = os.fspath(value) if isinstance(value, os.PathLike) else value
+            if name == "trial_weights" and isinstance(value, list | tuple):
+                value = ",".join(str(float(v)) for v in value)
             if not isinstance(value, str | int | float) or isinstance(value, bool):
                 raise ValueError
             return str(value).strip()
         if name == "env_kwargs":
             return _pairs(value)
+        if name == "change":
+            return _changes(value)
         items = value.replace(",", " ").split() if isinstance(value, str) else list(value)
         if not items or not all(isinstance(i, str) for i in items):
             raise ValueError
@@ -45,9 +49,20 @@ def convert(name: str, value: Any, kind: Any) -> Any:
         names = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
         if name == "env_kwargs":
             raise NeolError(f"env_kwargs = {value!r} is not allowed; it must be key=value words.") from None
+        if name == "change":
+            raise NeolError(f"change = {value!r} is not allowed; it must be a list of texts.") from None
         raise NeolError(
             f"{name} = {value!r} is not allowed; it must be {names.get(kind, 'a list of names')}."
         ) from None
+
+
+def _changes(value: Any) -> tuple[str, ...]:
+    """Changes of the world, one text each; the one word "none" is no change."""
+    items = [value] if isinstance(value, str) else list(value)
+    if not all(isinstance(i, str) for i in items):
+        raise ValueError
+    items = [" ".join(i.split()) for i in items]
+    return () if items in (["none"], [""]) else tuple(items)
 
 
 def _pairs(value: Any) -> tuple[str, ...]:
@@ -96,3 +111,22 @@ def check_topology(value: str) -> None:
             f"topology = '{value}' is not allowed; it must be full, sizes of hidden layers from 1 to "
             f"{WIDEST_LAYER:,} such as 16,16, or a network file (.json)."
         )
+
+
+def trial_weights(value: str, trials: int) -> tuple[float, ...]:
+    """How much each of K trials counts in its life, 1 in all, or a NeolError."""
+    if value == "mean":
+        return (1.0 / trials,) * trials
+    if value == "last":
+        return (0.0,) * (trials - 1) + (1.0,)
+    try:
+        numbers = tuple(float(word) for word in value.split(","))
+        ok = len(numbers) == trials and all(0.0 <= x < math.inf for x in numbers) and 0.0 < sum(numbers) < math.inf
+    except ValueError:
+        ok = False
+    if not ok:
+        raise NeolError(
+            f"trial_weights = '{value}' is not allowed; it must be mean, last, or a number of at least 0 for each "
+            f"of the {trials} trials, not all of them 0."
+        )
+    return tuple(x / sum(numbers) for x in numbers)

@@ -19,8 +19,17 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from neol.config import sections
-from neol.config.checks import check_range, check_topology, check_weight_mutation, convert
-from neol.config.sections import EsConfig, HedgeConfig, NeatConfig, PlasticityConfig, RolloutConfig, RunConfig
+from neol.config.changes import parse_changes
+from neol.config.checks import check_range, check_topology, check_weight_mutation, convert, trial_weights
+from neol.config.sections import (
+    EsConfig,
+    HedgeConfig,
+    NeatConfig,
+    PlasticityConfig,
+    RolloutConfig,
+    RunConfig,
+    WorldConfig,
+)
 from neol.errors import NeolError, closest, nearest
 
 # Of neol.train, beside the settings.
@@ -35,6 +44,7 @@ class Config:
 
     run: RunConfig = field(default_factory=RunConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    world: WorldConfig = field(default_factory=WorldConfig)
     plasticity: PlasticityConfig = field(default_factory=PlasticityConfig)
     neat: NeatConfig = field(default_factory=NeatConfig)
     es: EsConfig = field(default_factory=EsConfig)
@@ -141,6 +151,8 @@ def check_together(config: Config) -> None:
     n, r = config.neat, config.rollout
     if r.executor == "local" and r.workers > 1024:
         raise NeolError(f"workers = {r.workers} is not allowed; on one machine it must be at most 1,024.")
+    trial_weights(r.trial_weights, r.trials)
+    parse_changes(config.world.change)
     least = max(n.min_species_size, n.elitism)
     if n.pop_size < 2 * least:
         raise NeolError(

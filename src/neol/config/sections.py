@@ -79,7 +79,11 @@ class RolloutConfig:
     """How one genome is evaluated."""
 
     episodes: int = field(default=3, metadata=_basic(_range(1, 10**6)))
-    """Episodes per genome (N); fitness is the mean of their returns."""
+    """Episodes per genome (N), each a life of its own; fitness is the mean of their returns."""
+    trials: int = field(default=1, metadata=_basic(_range(1, 10_000)))
+    """Trials of a life (K): episodes one after the other, with weights and traces carried on from one to the next."""
+    trial_weights: str = field(default="mean", metadata={"words": True})
+    """How much each trial counts in its life's return: mean, last, or K numbers, which are scaled to 1 in all."""
     max_steps: int = field(default=0, metadata=_basic(_COUNT_OR_NONE))
     """Longest episode (T_max); 0 = the task's own."""
     training_steps: int = field(default=0, metadata=_COUNT_OR_NONE)
@@ -112,6 +116,14 @@ class RolloutConfig:
     """EnvPool's threads; 0 = one per core (one in each of several workers). Never changes results."""
     window: int = field(default=0, metadata=_COUNT_OR_NONE)
     """EnvPool: episodes in flight at once in each thread (W); 0 = chosen for the task. Never changes results."""
+
+
+@dataclass(frozen=True)
+class WorldConfig:
+    """How the world of a life differs from its simulator."""
+
+    change: tuple[str, ...] = field(default=(), metadata=_basic({"words": True}))
+    """A change, such as "action invert of=1 p=0.5 from=100..300" (docs/method.md); none = the simulator's world."""
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,20 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from neol import seeding
+from neol.config import checks
 from neol.config.schema import check_value
 from neol.deploy.plastic_network import PlasticNetwork
 from neol.envs.registry import Maker, choose_engine, find
 from neol.envs.tasks import Task
 from neol.errors import NeolError
+from neol.rollout.attributes import check_attributes
 from neol.rollout.envpool_player import EnvPoolEngine
 from neol.rollout.faults import judge
 from neol.rollout.gymnasium_episode import one_life
 from neol.rollout.gymnasium_player import LocalGymnasium
 from neol.rollout.life import Life, life_of
 from neol.rollout.shards import Episodes, LocalEngine, headline
+from neol.rollout.world import UNCHANGED, World, world_of
 from neol.stats import mean_interval
 
 
@@ -36,12 +39,13 @@ Controller = PlasticNetwork | HasChampion | str | os.PathLike[str]
 
 
 class Evaluation(NamedTuple):
-    """Returns of E episodes."""
+    """Returns of E episodes; with several trials a life, of E lives."""
 
-    returns: np.ndarray  # f8 (E,)
+    returns: np.ndarray  # f8 (E,) of a life: the weighted mean of its trials
     steps: np.ndarray  # i8 (E,)
     plasticity: bool
     failed: int = 0  # more episodes, which the environment failed to play; they are left out
+    by_trial: np.ndarray = np.zeros((0, 1))  # f8 (E, K) the returns of a life's K trials
 
     @property
     def mean(self) -> float:
@@ -68,6 +72,7 @@ class Evaluation(NamedTuple):
             "return_median": float(np.median(self.returns)),
             "return_max": float(self.returns.max()),
             "steps_mean": float(self.steps.mean()),
+            **({"return_by_trial": self.by_trial.mean(axis=0).tolist()} if self.by_trial.shape[1] > 1 else {}),
         }
 
 
@@ -81,25 +86,32 @@ def evaluate(
     threads: int = 0,
     engine: str = "auto",
     env_kwargs: Mapping[str, Any] | Sequence[str] | None = None,
+    trials: int | None = None,
+    trial_weights: str | Sequence[float] | None = None,
+    change: str | Sequence[str] | None = None,
 ) -> Evaluation:
     """Play fresh episodes of a task (name, Gymnasium id, or a function that makes it; the network's own if not given).
 
     `network` is a run, a run's folder, a network file, or a network.
     `env_kwargs` are the environment's arguments, those that it was trained with if not given. Episodes that the
     environment cannot play (it raises, or returns NaN) are left out and counted; if it can play none: a NeolError.
+    `trials` episodes make a life, `trial_weights` say how much each counts, `change` is how the world differs from its
+    simulator (() = not at all): as in training if not given.
     """
     given = {"episodes": episodes, "seed": seed, "threads": threads, "max_steps": max_steps, "engine": engine}
     for name, value in given.items():
         check_value(name, value)
     net = controller(network)
     found = fitting_task(net, task, env_kwargs)
-    chosen, _ = choose_engine(found, engine)
     limit = max_steps or found.max_steps
+    weights, changes = _trained_lives(net, trials, trial_weights, change)
+    world = _world(found, changes, limit, len(weights))
+    chosen, _ = choose_engine(found, engine, bool(world.attributes))
     player: LocalEngine
     player = EnvPoolEngine(found, limit, threads) if chosen == "envpool" else LocalGymnasium(found, limit)
-    which = Episodes(seed, seeding.EVALUATE, 0, episodes, common=True)
+    which = Episodes(seed, seeding.EVALUATE, 0, episodes, common=True, trial_weights=weights)
     try:
-        result = player.run(net.network.phenotype, _life(net, found, plasticity), which)
+        result = player.run(net.network.phenotype, _life(net, found, plasticity, world), which)
     finally:
         player.close()
     verdict = judge(result, common=True)
@@ -109,7 +121,7 @@ def evaluate(
             f"all {episodes} episodes of '{found.name}' failed, each {f.attempts} times; the first: {headline(f.text)}"
         )
     returns, steps = verdict.kept(result.returns)[0], verdict.kept(result.steps)[0]
-    return Evaluation(returns, steps, plasticity, len(result.failures))
+    return Evaluation(returns, steps, plasticity, len(result.failures), verdict.kept(result.by_trial.returns)[0])
 
 
 def controller(source: Controller) -> PlasticNetwork:
@@ -124,10 +136,34 @@ def controller(source: Controller) -> PlasticNetwork:
     return source.champion
 
 
-def _life(net: PlasticNetwork, task: Task, plasticity: bool) -> Life:
+def _life(net: PlasticNetwork, task: Task, plasticity: bool, world: World) -> Life:
     """How a network lives in a task, learning or not."""
     settings = net.settings if plasticity else dataclasses.replace(net.settings, rule="none")
-    return life_of(task, settings, net.normal)
+    return life_of(task, settings, net.normal, world)
+
+
+def _world(task: Task, changes: Sequence[str], max_steps: int, trials: int) -> World:
+    world = world_of(task, changes, max_steps, trials)
+    check_attributes(task, world)
+    return world
+
+
+def _trained_lives(
+    net: PlasticNetwork,
+    trials: int | None = None,
+    weights: str | Sequence[float] | None = None,
+    change: str | Sequence[str] | None = None,
+) -> tuple[tuple[float, ...], tuple[str, ...]]:
+    """The weights of a life's trials, and the changes of its world: as said, else as in training."""
+    trained = net.network.document.get("life", {})
+    if not isinstance(trained, Mapping):
+        raise NeolError("the network's life is not a JSON object.")
+    own = trained.get("trials", 1)
+    count = check_value("trials", own if trials is None else trials)
+    same = trials is None or trials == own
+    chosen = weights if weights is not None else trained.get("trial_weights", "mean") if same else "mean"
+    changes = check_value("change", trained.get("change", ()) if change is None else change)
+    return checks.trial_weights(check_value("trial_weights", chosen), count), changes
 
 
 def fitting_task(
@@ -161,7 +197,7 @@ class Lifetime(NamedTuple):
 def lifetime(net: PlasticNetwork, seed: int = 0, max_steps: int = 0) -> Lifetime:
     """Let a network live one episode of its task, and keep its weights of every step."""
     task = fitting_task(net)
-    lived = one_life(task, net.network.phenotype, _life(net, task, True), seed, max_steps or task.max_steps)
+    lived = one_life(task, net.network.phenotype, _life(net, task, True, UNCHANGED), seed, max_steps or task.max_steps)
     weights, rewards = zip(*((moment.weights.copy(), moment.reward) for moment in lived), strict=True)
     return Lifetime(np.array(weights), np.array(rewards[1:]), list(net.weights))
 
@@ -173,17 +209,24 @@ def replay(
     max_steps: int = 0,
     plasticity: bool = True,
     task: str | Maker | None = None,
+    trials: int | None = None,
+    change: str | Sequence[str] | None = None,
 ) -> tuple[Path, float]:
-    """Film one life of a run's champion, or of a network, into .mp4 or .gif; return the file and the life's return."""
+    """Film one life of a run's champion, or of a network, into .mp4 or .gif; return the file and the life's return.
+
+    A life has as many trials as in training, in the same world, unless `trials` and `change` say otherwise; the return
+    is that of the last trial.
+    """
     from neol.figures.video import render_frames, write_video
 
     for name, value in (("seed", seed), ("max_steps", max_steps)):
         check_value(name, value)
     net = controller(network)
     of = fitting_task(net, task)
-    lived = render_frames(
-        of, net.network.phenotype, _life(net, of, plasticity), seed, max_steps or of.max_steps, of.film_every
-    )
+    limit = max_steps or of.max_steps
+    weights, changes = _trained_lives(net, trials, change=change)
+    life = _life(net, of, plasticity, _world(of, changes, limit, len(weights)))
+    lived = render_frames(of, net.network.phenotype, life, seed, limit, of.film_every, len(weights))
     total = 0.0
 
     def frames() -> Iterator[np.ndarray]:

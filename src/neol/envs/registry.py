@@ -228,9 +228,9 @@ def suppressed() -> Iterator[None]:
         yield
 
 
-def choose_engine(task: Task, engine: str) -> tuple[str, str]:
-    """(envpool or gymnasium, why)."""
-    obstacle = _envpool_obstacle(task)
+def choose_engine(task: Task, engine: str, attributes: bool = False) -> tuple[str, str]:
+    """(envpool or gymnasium, why). `attributes`: of the environment are changed while it is lived in."""
+    obstacle = "EnvPool's environments have no attributes to change" if attributes else _envpool_obstacle(task)
     if engine == "gymnasium":
         return engine, "as asked"
     if engine == "envpool":

@@ -106,13 +106,13 @@ def _write_gif(frames: Iterator[np.ndarray], path: Path, fps: int) -> None:
 
 
 def render_frames(
-    task: Task, phenotype: Phenotypes, life: Life, seed: int, max_steps: int, every: int = 1
+    task: Task, phenotype: Phenotypes, life: Life, seed: int, max_steps: int, every: int = 1, trials: int = 1
 ) -> Iterator[tuple[Moment, np.ndarray]]:
-    """Live one episode; yield every k-th moment and the last, the first one before any step, with a captioned frame."""
+    """Live one life; yield every k-th moment and the last, the first one before any step, with a captioned frame."""
     with closing(_make(task)) as env:
-        for moment in one_life(task, phenotype, life, seed, max_steps, every, env):
-            frame = _render(env, task) if moment.step else _first_render(env, task)
-            yield moment, _caption(frame, moment.step, moment.total)
+        for moment in one_life(task, phenotype, life, seed, max_steps, every, env, trials):
+            frame = _render(env, task) if moment.step or moment.trial else _first_render(env, task)
+            yield moment, _caption(frame, moment.step, moment.total, moment.trial + 1 if trials > 1 else 0)
 
 
 def _make(task: Task) -> Any:
@@ -159,14 +159,15 @@ def _render(env: Any, task: Task) -> np.ndarray:
     return frame
 
 
-def _caption(frame: np.ndarray, step: int, total: float) -> np.ndarray:
+def _caption(frame: np.ndarray, step: int, total: float, trial: int = 0) -> np.ndarray:
     """The frame with step and return so far in its upper left corner, of a size that a GIF's halving leaves legible."""
     from PIL import Image, ImageDraw, ImageFont
 
     image = Image.fromarray(np.ascontiguousarray(frame))
     size = max(10, frame.shape[0] // 21)
     pen = ImageDraw.Draw(image, "RGBA")
-    text, font, pad = f"step {step}   return {total:.1f}", ImageFont.load_default(size), size // 3
+    text = f"trial {trial}   " * (trial > 0) + f"step {step}   return {total:.1f}"
+    font, pad = ImageFont.load_default(size), size // 3
     x0, y0, x1, y1 = pen.textbbox((2 * pad, 2 * pad), text, font=font, anchor="la")
     pen.rounded_rectangle((x0 - pad, y0 - pad, x1 + pad, y1 + pad), radius=pad, fill=(20, 20, 20, 190))
     pen.text((2 * pad, 2 * pad), text, font=font, fill=(255, 255, 255, 255), anchor="la")

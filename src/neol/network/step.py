@@ -49,6 +49,12 @@ def load(ph, slots, b, p):
 
 
 @inlined
+def rest(slots, b):
+    """The next trial of the same life begins in slot b: no activity; weights, z and theta stay as they are."""
+    slots.value[b] = 0.0
+
+
+@inlined
 def forward(ph, slots, b, observation, limit):
     """One pass: y = f(bias + response * aggregate(w x)) for every node, in order. observation f8 (I,)."""
     p = slots.genome[b]

@@ -11,6 +11,7 @@ and a resume is exact. Legend: P genomes, N episodes per genome, C connection pl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
@@ -36,9 +37,7 @@ class Problem(NamedTuple):
 class Outcome(NamedTuple):
     """How a population fared."""
 
-    fitness: (
-        np.ndarray
-    )  # f8 (P,) what selection goes by: mean over episodes of (return, floored + offset for every step)
+    fitness: np.ndarray  # f8 (P,) what selection goes by: mean over lives (return with floor + offset for every step)
     returns: np.ndarray  # f8 (P, N)
     steps: np.ndarray  # i8 (P, N)
     adapted: np.ndarray | None  # f8 (P, C) weights after the last life, where they are inherited (lamarckian)
@@ -103,13 +102,18 @@ RESERVED = (
 )  # fmt: skip  # columns of history.csv that are not the loop's
 
 
+def reserved(name: str) -> bool:
+    """Whether a column of history.csv is NEOL's own."""
+    return name in RESERVED or re.fullmatch(r"(best|mean)_return_trial_\d+", name) is not None
+
+
 def checked_metrics(found: object, first: Mapping[str, float] | None) -> dict[str, float]:
     """A loop's columns as int and float, or a NeolError; `first`: all columns of generation 0, which set the kinds."""
     if not isinstance(found, Mapping):
         raise NeolError(
             f"the outer loop's metrics() returned a {type(found).__name__}; it must return names and numbers."
         )
-    own = [n for n in first if n not in RESERVED] if first is not None else list(found)
+    own = [n for n in first if not reserved(n)] if first is not None else list(found)
     if sorted(map(str, found)) != sorted(map(str, own)):
         raise NeolError(
             f"the outer loop's metrics() has the names {', '.join(map(str, found))}; it had {', '.join(own)}."
@@ -117,7 +121,7 @@ def checked_metrics(found: object, first: Mapping[str, float] | None) -> dict[st
     out: dict[str, float] = {}
     for name in own:
         value = found[name]
-        if not isinstance(name, str) or name in RESERVED or not name.isprintable():
+        if not isinstance(name, str) or reserved(name) or not name.isprintable():
             raise NeolError(
                 f"the outer loop's metrics() has the name {name!r}; it must be text, and none of NEOL's own."
             )

@@ -1,7 +1,8 @@
 """Shards played on EnvPool.
 
-One environment per episode: a pool of fresh environments with an explicit seed each, all reset at once, of which a
-sliding window of W is stepped. An episode that ends hands its slot to the next. So results are bit-identical whatever
+One environment per trial: a pool of fresh environments with an explicit seed each, all reset at once, of which a
+sliding window of W lives is stepped. A life that ends hands its slot to the next; a trial that ends, to the next trial
+of its life. So results are bit-identical whatever
 the window, the threads or the order in which episodes end. A lane's two threads share a core (core_pinning.py).
 Large shards run in chunks (memory). Where a task is `reusable` (MuJoCo: creating an env costs as much as 25
 steps) a pool serves EPOCH generations: episode i of a generation always starts in env i with the same number of
@@ -26,7 +27,9 @@ from neol.network.step import new_slots
 from neol.rollout import shards as rollout
 from neol.rollout.core_pinning import CoreAssignment, pinned_to
 from neol.rollout.episode_kernels import advance, make_context, new_window
+from neol.rollout.life import for_kernels
 from neol.rollout.shards import EpisodeRecords, LocalEngine, Played, Shard, new_records
+from neol.rollout.world import new_world_state
 from neol.system import cores
 
 
@@ -47,10 +50,9 @@ class EnvPoolPlayer:
         self._cores = CoreAssignment(threads)
 
     def play(self, shard: Shard) -> Played:
-        """Play all episodes of the shard, CHUNK at a time."""
-        count, n = len(shard.seeds), shard.per_genome
-        records = new_records(shard)
-        chunk = count if shard.keep else max(1, rollout.CHUNK // n) * n
+        """Play all lives of the shard, in at most CHUNK environments at a time."""
+        count, records = shard.lives, new_records(shard)
+        chunk = count if shard.keep else max(1, rollout.CHUNK // shard.trials)
         for lane, core in zip(self._lanes, self._cores.choose(), strict=True):
             lane.take_core(core)
         used = time.process_time()
@@ -108,7 +110,7 @@ class _Lane:
         self.core, self.seconds, self.steps = core, 0.0, 0
 
     def play(self, shard: Shard, start: int, stop: int, records: EpisodeRecords) -> None:
-        """Play episodes start .. stop of the shard and fill in their results."""
+        """Play lives start .. stop of the shard and fill in their results."""
         started = time.perf_counter()
         with pinned_to(self.core):
             self._play(shard, start, stop, records)
@@ -116,22 +118,26 @@ class _Lane:
         self.steps += int(records.steps[start:stop].sum())
 
     def _play(self, shard: Shard, start: int, stop: int, records: EpisodeRecords) -> None:
-        state = self._reset(shard.seeds[start:stop], shard.resets)
-        task, ph = self.task, shard.phenotypes
+        trials, task, ph = shard.trials, self.task, shard.phenotypes
+        envs = (stop - start) * trials
+        state = self._reset(shard.seeds[start * trials : stop * trials], shard.resets)
         env_id, obs, reward, done = (field(self._envpool, k) for k in ("info:env_id", "obs", "reward", "done"))
         rows = self._rows(state[obs])
-        if rows.shape != (stop - start, task.n_inputs):  # kernels have no bounds checks
-            raise ValueError(f"EnvPool's observations are of shape {rows.shape}, not {(stop - start, task.n_inputs)}")
+        if rows.shape != (envs, task.n_inputs):  # kernels have no bounds checks
+            raise ValueError(f"EnvPool's observations are of shape {rows.shape}, not {(envs, task.n_inputs)}")
         first = np.empty(rows.shape)
         first[state[env_id]] = rows
         count = min(self.window, stop - start)
         limit = min(self.max_steps, shard.max_steps or self.max_steps)
-        window = new_window(len(first), count, shard, start, stop, limit)
-        context = make_context(ph, new_slots(ph, count), window, shard.life, first, records)
+        window = new_window(envs, count, shard, start, stop, limit)
+        world = new_world_state(shard.life.world.changes, count, shard.names)
+        context = make_context(ph, new_slots(ph, count), window, for_kernels(shard.life), world, first, records)
         dtype = self._envpool.spec.action_array_spec["action"].dtype
         action = window.action.reshape(-1, *task.action_shape)
         send, receive, ids = self._envpool._send, self._envpool._recv, window.ids
-        begun = np.arange(count, dtype=np.int32)  # every slot takes its first episode; what is observed does not matter
+        begun = (
+            np.arange(count, dtype=np.int32) * trials
+        )  # every slot takes its first life; what is observed does not matter
         active = advance(context, begun, rows, state[reward], state[done])
         while active and not self.stopped:
             running = ids[:active]

@@ -1,6 +1,7 @@
 """The kernels that live episodes: many at once in a window (EnvPool), or one moment of one life (Gymnasium).
 
-Legend: n episodes of a shard, B slots, I inputs, O outputs, A action components.
+A life is K trials, each an episode of its own environment, one after the other in the same slot.
+Legend: n lives of a shard, K trials of a life, B slots, I inputs, O outputs, A action components.
 """
 
 from __future__ import annotations
@@ -13,37 +14,41 @@ from numba.experimental import structref
 
 from neol.jit import bare, inlined, kernel
 from neol.network.normalization import observe
-from neol.network.step import credit, decode, load, step
-from neol.rollout.life import enter_observation, enter_reward, leave_action
+from neol.network.step import credit, decode, load, rest, step
 from neol.rollout.shards import Shard
+from neol.rollout.world import begin_life, begin_trial, enter_observation, enter_reward, leave_action, pass_step
 
-# Places in Window.queue, counted in episodes of the shard but for the last two.
-NEXT, FIRST, STOP = 0, 1, 2  # the next episode to start | the first of the chunk | the end of the chunk
-OFFSET = 3  # of the shard's first episode among those of its genome
+# Places in Window.queue, counted in lives of the shard but for the last three.
+NEXT, FIRST, STOP = 0, 1, 2  # the next life to start | the first of the chunk | the end of the chunk
+OFFSET = 3  # of the shard's first life among those of its genome
 PER_GENOME = 4  # N
-LONGEST = 5  # steps after which an episode is over, whatever its environment says
+LONGEST = 5  # steps after which a trial is over, whatever its environment says
+TRIALS = 6  # K
 
 
 class Window(NamedTuple):
-    """The episodes in flight."""
+    """The lives in flight. Trial k of life e is played in env (e - FIRST) K + k."""
 
-    slot_of: np.ndarray  # i4 (envs,) slot of each running env; before any runs, env i stands for slot i
-    episode: np.ndarray  # i4 (B,) episode of each slot (counted in the shard), -1 = none
+    slot_of: np.ndarray  # i4 (envs,) slot of each running env; before any runs, env i K stands for slot i
+    episode: np.ndarray  # i4 (B,) life of each slot (counted in the shard), -1 = none
+    trial: np.ndarray  # i4 (B,) its trial of now
     ids: np.ndarray  # i4 (B,) envs to step next, in order
     action: np.ndarray  # f8 (B, A) their actions
     outputs: np.ndarray  # f8 (O,) scratch
     inputs: np.ndarray  # f8 (I,) scratch: what the network sees
-    queue: np.ndarray  # i8 (6,) NEXT, FIRST, STOP, OFFSET, PER_GENOME, LONGEST
+    queue: np.ndarray  # i8 (7,) NEXT, FIRST, STOP, OFFSET, PER_GENOME, LONGEST, TRIALS
 
 
 def new_window(envs: int, count: int, shard: Shard, start: int, stop: int, max_steps: int = 2**62) -> Window:
-    """For episodes start .. stop of a shard, `count` at once, in that many environments."""
-    queue = np.zeros(6, np.int64)
+    """For lives start .. stop of a shard, `count` at once, in that many environments."""
+    queue = np.zeros(7, np.int64)
     queue[[NEXT, FIRST, STOP]] = start, start, stop
     queue[[OFFSET, PER_GENOME, LONGEST]] = shard.start % shard.per_genome, shard.per_genome, max_steps
+    queue[TRIALS] = shard.trials
     return Window(
-        np.arange(envs, dtype=np.int32),
+        np.arange(envs, dtype=np.int32) // shard.trials,
         np.full(count, -1, np.int32),
+        np.zeros(count, np.int32),
         np.empty(count, np.int32),
         np.zeros((count, len(shard.life.actions.kind))),
         np.zeros(shard.phenotypes.output.shape[1]),
@@ -64,53 +69,63 @@ class Context(structref.StructRefProxy):
     """Everything that stays the same while a lane plays, as one argument: unpacking 40 arrays at every call is slow."""
 
 
-_FIELDS = ["ph", "slots", "window", "life", "first", "result"]
+_FIELDS = ["ph", "slots", "window", "life", "world", "first", "result"]
 structref.define_proxy(Context, _ContextType, _FIELDS)
 
 
 @kernel
-def make_context(ph, slots, window, life, first, result):
+def make_context(ph, slots, window, life, world, first, result):
     """first f8 (envs, I): what each environment showed at its reset, where episodes begin within the kernel."""
-    return Context(ph, slots, window, life, first, result)
+    return Context(ph, slots, window, life, world, first, result)
 
 
 @inlined
-def _count(life, result, episode, reward):
+def _count(life, result, episode, trial, reward):
     """A reward and a step more."""
-    result.returns[episode] += reward
-    result.floored[episode] += max(reward, life.reward_floor)
-    result.steps[episode] += 1
+    result.returns[episode, trial] += reward
+    result.floored[episode, trial] += max(reward, life.reward_floor)
+    result.steps[episode, trial] += 1
 
 
 @inlined
-def _choose(ph, slots, window, life, result, episode, b, reward, fresh, action):
+def _choose(ph, slots, window, life, world, result, episode, b, reward, fresh, action):
     """Slot b takes in its reward and what it sees (window.inputs), and chooses its next action f8 (A,).
 
-    fresh: the episode begins, with its first observation and no reward yet.
+    fresh: a trial begins, with its first observation and no reward yet; the first one begins the life.
     """
+    trial = window.trial[b]
+    born = fresh and trial == 0
     if fresh:
-        load(ph, slots, b, (window.queue[OFFSET] + episode) // window.queue[PER_GENOME])
-        result.returns[episode] = 0.0
-        result.floored[episode] = 0.0
-        result.steps[episode] = 0
+        if born:
+            load(ph, slots, b, (window.queue[OFFSET] + episode) // window.queue[PER_GENOME])
+            begin_life(life.world, world, b, episode)
+        else:
+            rest(slots, b)
+            begin_trial(world, b)
+        result.returns[episode, trial] = 0.0
+        result.floored[episode, trial] = 0.0
+        result.steps[episode, trial] = 0
     else:
-        reward = enter_reward(life.world, reward)
-        _count(life, result, episode, reward)
-    enter_observation(life.world, window.inputs)
-    observe(life.normal, result.moments, episode, fresh, window.inputs)
+        counted, reward = enter_reward(life.world, world, b, reward)
+        _count(life, result, episode, trial, counted)
+        pass_step(world, b)
+    enter_observation(life.world, world, b, window.inputs)
+    observe(life.normal, result.moments, episode, born, window.inputs)
     step(ph, slots, b, window.inputs, reward, fresh, life.plastic, window.outputs)
-    leave_action(life.world, window.outputs)
+    leave_action(life.world, world, b, window.outputs)
     decode(window.outputs, life.actions, action)
 
 
 @inlined
-def _end(ph, slots, window, life, result, episode, b, reward):
-    """Episode's last reward; the weights after its genome's last episode are kept."""
-    reward = enter_reward(life.world, reward)
-    _count(life, result, episode, reward)
+def _end(ph, slots, window, life, world, result, episode, b, reward):
+    """The last reward of a trial; the weights after its genome's last life are kept."""
+    trial = window.trial[b]
+    counted, reward = enter_reward(life.world, world, b, reward)
+    _count(life, result, episode, trial, counted)
+    pass_step(world, b)
     credit(ph, slots, b, reward, life.plastic)
     n = window.queue[PER_GENOME]
-    if (window.queue[OFFSET] + episode) % n == n - 1:
+    if trial == window.queue[TRIALS] - 1 and (window.queue[OFFSET] + episode) % n == n - 1:
         p = slots.genome[b]
         start, stop = ph.edge_start[ph.node_start[p]], ph.edge_start[ph.node_start[p + 1]]
         for e in range(start, stop):
@@ -121,36 +136,39 @@ def _end(ph, slots, window, life, result, episode, b, reward):
 def advance(context, env_id, observation, reward, done):
     """Take in one step of every running environment and choose what each does next; return how many go on.
 
-    A slot whose episode is over, or that has none yet, takes the next in the queue.
-    env_id i4 (n,), observation (n.., I), reward (n..,), done b1 (n..,).
+    A slot whose trial is over begins the next one of its life; a life that is over, or none yet, gives way to the next
+    in the queue. env_id i4 (n,), observation (n.., I), reward (n..,), done b1 (n..,).
     """
     c = context
-    return _advance(c.ph, c.slots, c.window, c.life, c.first, c.result, env_id, observation, reward, done)
+    return _advance(c.ph, c.slots, c.window, c.life, c.world, c.first, c.result, env_id, observation, reward, done)
 
 
 @bare
-def _advance(ph, slots, window, life, first, result, env_id, observation, reward, done):
+def _advance(ph, slots, window, life, world, first, result, env_id, observation, reward, done):
     row, queue = 0, window.queue
     for i in range(len(env_id)):
         env, r = env_id[i], np.float64(reward[i])
         b = window.slot_of[env]
-        episode = window.episode[b]
+        episode, trial = window.episode[b], window.trial[b]
         # not every environment keeps its limit
-        fresh = episode < 0 or done[i] or result.steps[episode] + 1 >= queue[LONGEST]
+        fresh = episode < 0 or done[i] or result.steps[episode, trial] + 1 >= queue[LONGEST]
         if fresh:
             if episode >= 0:
-                _end(ph, slots, window, life, result, episode, b, r)
-            if queue[NEXT] == queue[STOP]:
-                window.episode[b] = -1
-                continue
-            episode = queue[NEXT]
-            queue[NEXT] += 1
-            env, r = episode - queue[FIRST], np.float64(0.0)
-            window.episode[b] = episode
+                _end(ph, slots, window, life, world, result, episode, b, r)
+            if episode < 0 or trial + 1 == queue[TRIALS]:
+                if queue[NEXT] == queue[STOP]:
+                    window.episode[b] = -1
+                    continue
+                episode, trial = queue[NEXT], 0
+                queue[NEXT] += 1
+            else:
+                trial += 1
+            env, r = (episode - queue[FIRST]) * queue[TRIALS] + trial, np.float64(0.0)
+            window.episode[b], window.trial[b] = episode, trial
             window.slot_of[env] = b
         for k in range(len(window.inputs)):
             window.inputs[k] = first[env, k] if fresh else observation[i, k]
-        _choose(ph, slots, window, life, result, episode, b, r, fresh, window.action[row])
+        _choose(ph, slots, window, life, world, result, episode, b, r, fresh, window.action[row])
         window.ids[row] = env
         row += 1
     return row
@@ -161,23 +179,27 @@ BEGIN, GO_ON, END = range(3)
 
 @kernel
 def live(context, phase, episode, observation, reward):
-    """One moment of one life, in slot 0; False where a number is not finite. observation f8 (I,)."""
+    """One moment of one life, in slot 0, in trial window.trial[0]; False where a number is not finite.
+
+    observation f8 (I,).
+    """
     c = context
-    return _live(c.ph, c.slots, c.window, c.life, c.result, phase, episode, observation, reward)
+    return _live(c.ph, c.slots, c.window, c.life, c.world, c.result, phase, episode, observation, reward)
 
 
 @bare
-def _live(ph, slots, window, life, result, phase, episode, observation, reward):
-    sound = np.isfinite(reward) and (phase == BEGIN or np.isfinite(result.returns[episode] + reward))
+def _live(ph, slots, window, life, world, result, phase, episode, observation, reward):
+    total = result.returns[episode, window.trial[0]]
+    sound = np.isfinite(reward) and (phase == BEGIN or np.isfinite(total + reward))
     for k in range(len(window.inputs)):
         window.inputs[k] = observation[k]
         sound &= np.isfinite(observation[k])
     if not sound:
         return False
     if phase == END:
-        _end(ph, slots, window, life, result, episode, 0, reward)
+        _end(ph, slots, window, life, world, result, episode, 0, reward)
     else:
         fresh = phase == BEGIN
         r = 0.0 if fresh else reward
-        _choose(ph, slots, window, life, result, episode, 0, r, fresh, window.action[0])
+        _choose(ph, slots, window, life, world, result, episode, 0, r, fresh, window.action[0])
     return True

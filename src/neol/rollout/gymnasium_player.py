@@ -41,9 +41,9 @@ class GymnasiumPlayer:
         slot.warm_up()
         limit = min(self.max_steps, shard.max_steps or self.max_steps)
         failures, retries = [], 0
-        for e, seed in enumerate(shard.seeds.tolist()):
+        for e, seeds in enumerate(shard.seeds.reshape(-1, shard.trials).tolist()):
             with suppressed():
-                attempts, failure = self._attempt(slot, e, seed, limit)
+                attempts, failure = self._attempt(slot, e, seeds, limit)
             if failure is None:
                 retries += attempts - 1
             else:
@@ -55,12 +55,13 @@ class GymnasiumPlayer:
             self._watch(-1)
         return Played(records, tuple(failures), retries)
 
-    def _attempt(self, slot: SingleSlot, number: int, seed: int, max_steps: int) -> tuple[int, Failure | None]:
-        """Play an episode, again if it fails: how often it was begun, and what is wrong if it goes on failing."""
+    def _attempt(self, slot: SingleSlot, number: int, seeds: list[int], max_steps: int) -> tuple[int, Failure | None]:
+        """Play a life, all of it again if it fails: how often it was begun, and what is wrong if it goes on failing."""
         attempts = self.retries + 1
         for attempt in range(1, attempts + 1):
             try:
-                self._episode(slot, number, seed, max_steps)
+                for trial, seed in enumerate(seeds):
+                    self._episode(slot, number, trial, seed, max_steps)
                 return attempt, None
             except (Exception, SystemExit) as e:  # an environment may raise anything
                 self.close()
@@ -68,12 +69,12 @@ class GymnasiumPlayer:
                 text = "".join(traceback.format_exception(e))
         return attempts, Failure(number, attempts, kind, text)
 
-    def _episode(self, slot: SingleSlot, number: int, seed: int, max_steps: int) -> None:
+    def _episode(self, slot: SingleSlot, number: int, trial: int, seed: int, max_steps: int) -> None:
         if self._watch is not None:
             self._watch(number)  # making the environment counts too
         if self._env is None:
             self._env = make(self.task)
-        for _ in episode(slot, self._env, number, seed, max_steps, watch=self._watch):
+        for _ in episode(slot, self._env, number, seed, max_steps, watch=self._watch, trial=trial):
             pass
         if self.fresh:
             self.close()

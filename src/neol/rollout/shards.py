@@ -17,6 +17,7 @@ from neol.envs.tasks import Task
 from neol.network.normalization import Moments, no_moments
 from neol.network.phenotype import Phenotypes
 from neol.rollout.life import Life, check_life
+from neol.rollout.world import life_names
 
 EPOCH = 16  # generations that share a pool of reusable environments; generations in different epochs share none
 CHUNK = 512  # environments alive at once, at most
@@ -37,18 +38,40 @@ def headline(text: str) -> str:
     return lines[0] if lines[0].startswith(("A step took", "Fatal")) else lines[-1].strip()
 
 
+class ByTrial(NamedTuple):
+    """A population's lives, trial by trial."""
+
+    returns: np.ndarray  # f8 (P, N, K) undiscounted
+    steps: np.ndarray  # i8 (P, N, K)
+    floored: np.ndarray  # f8 (P, N, K) returns where rewards below `Life.reward_floor` count as that
+    weights: tuple[float, ...] = (1.0,)  # of each trial in its life, 1 in all
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """Over the trials of a life, by their weights: (P, N, K) -> f8 (P, N)."""
+        total = self.weights[0] * values[..., 0]
+        for k in range(1, len(self.weights)):
+            total = total + self.weights[k] * values[..., k]
+        return total
+
+
 class RolloutResult(NamedTuple):
-    returns: np.ndarray  # f8 (P, N) undiscounted
-    steps: np.ndarray  # i8 (P, N)
+    """What became of P genomes in N lives each. A life is one episode, or K trials one after the other."""
+
+    returns: np.ndarray  # f8 (P, N) of a life: the weighted mean of its trials' (undiscounted)
+    steps: np.ndarray  # i8 (P, N) of a life, all trials together
     weight: np.ndarray  # f8 (E,) each edge's weight at the end of its genome's last episode
     moments: Moments = no_moments()  # of each episode's observations; none unless they are normalised
     failures: tuple[Failure, ...] = ()
     retries: int = 0  # times that an episode failed and was then lived through
-    floored: np.ndarray = np.zeros((0, 0))  # f8 (P, N) returns where rewards below `Life.reward_floor` count as that
+    by_trial: ByTrial = ByTrial(np.zeros((0, 0, 1)), np.zeros((0, 0, 1), np.int64), np.zeros((0, 0, 1)))
 
     @property
     def env_steps(self) -> int:
         return int(self.steps.sum())
+
+    def fitness(self, offset: float) -> np.ndarray:
+        """Of every life, f8 (P, N): the weighted mean over its trials of (sum of max(reward, floor) + offset steps)."""
+        return self.by_trial.mean(self.by_trial.floored + offset * self.by_trial.steps)
 
     @property
     def failed_episodes(self) -> np.ndarray:
@@ -73,35 +96,47 @@ class Episodes(NamedTuple):
     common: bool  # all genomes meet the same
     redraw: int = 0  # how many times other episodes were drawn in the place of these (faults.py)
     max_steps: int = 0  # 0 = the engine's own limit; it cannot be exceeded
+    trial_weights: tuple[float, ...] = (1.0,)  # of the K trials of a life, 1 in all
+
+    @property
+    def trials(self) -> int:
+        return len(self.trial_weights)
 
 
 class Shard(NamedTuple):
-    """Episodes start .. start + n, with what they need: the phenotypes of their genomes only."""
+    """Lives start .. start + n, with what they need: the phenotypes of their genomes only."""
 
     phenotypes: Phenotypes
     life: Life
-    seeds: np.ndarray  # i4 (n,)
+    seeds: np.ndarray  # i4 (n K,) of each life's trials, one life after the other
     start: int
     per_genome: int  # N
     resets: int  # how often an episode's environment was reset before, where environments are kept
     keep: bool  # keep the environments for the next rollout
-    max_steps: int = 0  # 0 = the player's own limit
+    max_steps: int = 0  # of a trial; 0 = the player's own limit
+    trials: int = 1  # K
+    names: np.ndarray = np.zeros(0, np.uint64)  # u8 (n,) of the lives, where their world changes (world.py)
+
+    @property
+    def lives(self) -> int:
+        return len(self.seeds) // self.trials
 
 
 class EpisodeRecords(NamedTuple):
-    """A shard's episodes, as the kernels fill it in; the arrays begin at its first episode and first edge."""
+    """A shard's lives, as the kernels fill it in; the arrays begin at its first life and first edge."""
 
-    returns: np.ndarray  # f8 (n,)
-    steps: np.ndarray  # i8 (n,)
+    returns: np.ndarray  # f8 (n, K)
+    steps: np.ndarray  # i8 (n, K)
     weight: np.ndarray  # f8 (e,)
-    moments: Moments  # of n episodes
-    floored: np.ndarray  # f8 (n,) returns where rewards below `Life.reward_floor` count as that
+    moments: Moments  # of n lives
+    floored: np.ndarray  # f8 (n, K) returns where rewards below `Life.reward_floor` count as that
 
 
 def new_records(shard: Shard) -> EpisodeRecords:
-    n = len(shard.seeds)
+    n, shape = shard.lives, (shard.lives, shard.trials)
     moments = no_moments(n, shard.phenotypes.inputs) if shard.life.normal.on else no_moments()
-    return EpisodeRecords(np.zeros(n), np.zeros(n, np.int64), shard.phenotypes.weight.copy(), moments, np.zeros(n))
+    weight = shard.phenotypes.weight.copy()
+    return EpisodeRecords(np.zeros(shape), np.zeros(shape, np.int64), weight, moments, np.zeros(shape))
 
 
 class Played(NamedTuple):
@@ -130,41 +165,56 @@ def check_fit(task: Task, phenotypes: Phenotypes, life: Life) -> None:
 
 
 def _seeds(which: Episodes, generation: int, genomes: int) -> np.ndarray:
-    """The simulator seeds i4 (P N,) of these episodes; redrawn ones follow those that they replace."""
+    """The simulator seeds i4 (P N K,) of these lives; redrawn ones follow those that they replace."""
+    n, drawn, k = which.per_genome, (which.redraw + 1) * which.per_genome, which.trials
+    seeds = seeding.episode_seeds(which.seed, which.purpose, generation, genomes, drawn, which.common, k)
+    return seeds if drawn == n else np.ascontiguousarray(seeds.reshape(genomes, drawn * k)[:, -n * k :]).ravel()
+
+
+def _names(which: Episodes, life: Life, genomes: int) -> np.ndarray:
+    """The names u8 (P N,) of lives whose world changes, else (0,)."""
+    if not len(life.world.changes.op):
+        return np.zeros(0, np.uint64)
     n, drawn = which.per_genome, (which.redraw + 1) * which.per_genome
-    seeds = seeding.episode_seeds(which.seed, which.purpose, generation, genomes, drawn, which.common)
-    return seeds if drawn == n else np.ascontiguousarray(seeds.reshape(genomes, drawn)[:, -n:]).ravel()
+    names = life_names(which.seed, which.purpose, which.generation, genomes, drawn, which.common)
+    return np.ascontiguousarray(names.reshape(genomes, drawn)[:, -n:]).ravel()
 
 
 class ShardedRollout:
-    """A population's episodes, cut into shards as wanted, and put together again in genome order."""
+    """A population's lives, cut into shards as wanted, and put together again in genome order."""
 
     def __init__(self, task: Task, phenotypes: Phenotypes, life: Life, episodes: Episodes) -> None:
         check_fit(task, phenotypes, life)
         self.phenotypes, self.life, self.n = phenotypes, life, episodes.per_genome
-        self.max_steps = episodes.max_steps
-        self.total = phenotypes.size * self.n
+        self.max_steps, self.trials = episodes.max_steps, episodes.trials
+        self.total = phenotypes.size * self.n  # lives
         # more resets in later chunks would end common random numbers
-        self.keep = task.reusable and self.total <= max(1, CHUNK // self.n) * self.n
+        few = self.total <= max(1, CHUNK // self.n) * self.n if self.trials == 1 else self.total * self.trials <= CHUNK
+        self.keep = task.reusable and few
         self.resets = episodes.generation % EPOCH if self.keep else 0
         self.seeds = _seeds(episodes, episodes.generation - self.resets, phenotypes.size)
+        self.names = _names(episodes, life, phenotypes.size)
         moments = no_moments(self.total, phenotypes.inputs) if life.normal.on else no_moments()
-        zeros = np.zeros(self.total), np.zeros(self.total, np.int64)
-        self._result = RolloutResult(*zeros, phenotypes.weight.copy(), moments, floored=np.zeros(self.total))
+        shape = (phenotypes.size, self.n, self.trials)
+        lived = ByTrial(np.zeros(shape), np.zeros(shape, np.int64), np.zeros(shape), episodes.trial_weights)
+        weight = phenotypes.weight.copy()
+        self._result = RolloutResult(np.zeros(0), np.zeros(0, np.int64), weight, moments, by_trial=lived)
         self._failures: list[Failure] = []
         self._retries = 0
 
     def shard(self, start: int, stop: int) -> Shard:
         first, last = start // self.n, (stop - 1) // self.n + 1
         part = self.phenotypes.part(first, last)
-        seeds = self.seeds[start:stop]
-        return Shard(part, self.life, seeds, start, self.n, self.resets, self.keep, self.max_steps)
+        seeds = self.seeds[start * self.trials : stop * self.trials]
+        how = (self.n, self.resets, self.keep, self.max_steps, self.trials)
+        return Shard(part, self.life, seeds, start, *how, self.names[start:stop])
 
     def take(self, start: int, stop: int, played: Played) -> None:
         """Put a shard's results in their places."""
         result, ph, records = self._result, self.phenotypes, played.records
-        result.returns[start:stop], result.steps[start:stop] = records.returns, records.steps
-        result.floored[start:stop] = records.floored
+        parts = (records.returns, records.steps, records.floored)
+        for lived, played_part in zip(result.by_trial[:3], parts, strict=True):
+            lived.reshape(self.total, self.trials)[start:stop] = played_part
         first, ended = start // self.n, stop // self.n  # genomes first .. ended have had their last episode
         if ended > first:
             begin, end = ph.edges(first).start, ph.edges(ended - 1).stop
@@ -179,11 +229,10 @@ class ShardedRollout:
         self._failures.append(failure)
 
     def result(self) -> RolloutResult:
-        shape = (self.phenotypes.size, self.n)
+        lived = self._result.by_trial
+        returns, steps = lived.mean(lived.returns), lived.steps.sum(axis=2)
         failures = tuple(sorted(self._failures))
-        r = self._result
-        returns, floored, steps = (a.reshape(shape) for a in (r.returns, r.floored, r.steps))
-        return r._replace(returns=returns, floored=floored, steps=steps, failures=failures, retries=self._retries)
+        return self._result._replace(returns=returns, steps=steps, failures=failures, retries=self._retries)
 
 
 class LocalEngine:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neol import seeding
+from neol.config.checks import trial_weights
 from neol.config.schema import Config
 from neol.deploy import network_json, task_interface
 from neol.envs.tasks import Task
@@ -62,10 +63,13 @@ def choose_champion(
     last = len(candidates.n_nodes) - 1  # the start, where there is one
     apart = start is not None and start.normal.on  # it sees its observations as it was used to
 
-    def play(who: Sequence[int], purpose: int, part: int, episodes: int, plastic: Plasticity) -> np.ndarray:
+    weights = trial_weights(config.rollout.trial_weights, config.rollout.trials)
+
+    def play(who: Sequence[int], purpose: int, part: int, episodes: int, plastic: Plasticity) -> _Lived:
         nonlocal steps
-        which = Episodes(config.run.seed, purpose, part, episodes, common=True)
+        which = Episodes(config.run.seed, purpose, part, episodes, common=True, trial_weights=weights)
         rows: dict[int, np.ndarray] = {}
+        by_trial: tuple[float, ...] = ()
         for normal, group in (
             (life.normal, [w for w in who if not (apart and w == last)]),
             (start.normal if start else life.normal, [w for w in who if apart and w == last]),
@@ -75,11 +79,12 @@ def choose_champion(
                 result, verdict = run_redrawn(engine, compile(take(candidates, group)), lived, which)
                 steps += result.env_steps
                 rows |= dict(zip(group, _known(result, verdict), strict=True))
+                by_trial = _first_by_trial(result) if group[0] == who[0] else by_trial
         shortest = min(len(row) for row in rows.values())  # an environment that failed one of them
-        return np.array([rows[w][:shortest] for w in who])  # f8 (who, episodes)
+        return _Lived(np.array([rows[w][:shortest] for w in who]), by_trial)
 
     def fresh(left: np.ndarray, part: int, episodes: int) -> np.ndarray:
-        return play(left.tolist(), seeding.SELECTION, part, episodes, life.plastic)
+        return play(left.tolist(), seeding.SELECTION, part, episodes, life.plastic).returns
 
     def clones(left: np.ndarray) -> bool:
         alike = all((a[left] == a[left[0]]).all() for a in candidates)
@@ -88,11 +93,12 @@ def choose_champion(
     chosen, selection_mean = select(len(candidates.n_nodes), config.run.champion_trials, fresh, clones)
     selection_steps, episodes = steps, config.run.champion_episodes
     who = list(dict.fromkeys([chosen, 0, last] if start else [chosen, 0]))
-    held_out = dict(zip(who, play(who, seeding.HELD_OUT, 0, episodes, life.plastic), strict=True))
+    measured = play(who, seeding.HELD_OUT, 0, episodes, life.plastic)
+    held_out = dict(zip(who, measured.returns, strict=True))
     if life.plastic.rule == NONE:
-        static = held_out[chosen]
+        static = measured
     else:
-        static = play([chosen], seeding.HELD_OUT, 0, episodes, life.plastic._replace(rule=NONE))[0]
+        static = play([chosen], seeding.HELD_OUT, 0, episodes, life.plastic._replace(rule=NONE))
     champion = take(candidates, [chosen])
     phenotype = compile(champion)
     of_champion, of_fittest = Measured.of(held_out[chosen]), Measured.of(held_out[0])
@@ -101,7 +107,9 @@ def choose_champion(
         "champion_return_ci95": of_champion.ci95,
         "champion_return_std": of_champion.std,
         "champion_episodes": len(held_out[chosen]),
-        "champion_without_plasticity_return_mean": float(static.mean()),
+        "champion_without_plasticity_return_mean": float(static.returns[0].mean()),
+        "champion_return_by_trial": measured.by_trial,
+        "champion_without_plasticity_return_by_trial": static.by_trial,
         "champion_selection_return_mean": selection_mean,
         "champion_is_best_by_fitness": chosen == 0,
         "champion_nodes": len(phenotype.node_id),
@@ -134,8 +142,16 @@ def document(
     out = network_json.to_document(phenotype, genome, 0, recurrent=not config.neat.feed_forward)
     out["plasticity"] = finite(dataclasses.asdict(config.plasticity))
     out["interface"] = task_interface.to_document(task, normal, count)
+    if (trained := life_document(config)) != life_document(Config()):
+        out["life"] = trained
     out["metadata"] |= {"task": task.name, "max_steps": config.rollout.max_steps, **metadata}
     return network_json.dump(out)
+
+
+def life_document(config: Config) -> dict[str, Any]:
+    """champion.json's `life`: the lives that it was trained in, where they are not single episodes."""
+    lives = {"trials": config.rollout.trials, "trial_weights": config.rollout.trial_weights}
+    return {**lives, "change": list(config.world.change)}
 
 
 def select(
@@ -158,6 +174,18 @@ def select(
         leaders = order[means[order] >= means[order[:places][-1]]][:MOST]
         left, scores = left[leaders], scores[leaders]
     return int(left[0]), float(scores[0].mean())
+
+
+class _Lived(NamedTuple):
+    """Candidates on fresh lives."""
+
+    returns: np.ndarray  # f8 (candidates, lives)
+    by_trial: tuple[float, ...]  # mean returns of the first candidate, where a life has several trials
+
+
+def _first_by_trial(result: RolloutResult) -> tuple[float, ...]:
+    returns, played = result.by_trial.returns[0], ~result.failed_episodes[0]
+    return tuple(returns[played].mean(axis=0).tolist()) if returns.shape[1] > 1 and played.any() else ()
 
 
 def _known(result: RolloutResult, verdict: FaultVerdict) -> np.ndarray:

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from neol.config.changes import fit_changes, has_attributes
 from neol.config.schema import Config, check_value, parse_toml
 from neol.envs.registry import Maker, choose_engine, find
 from neol.envs.tasks import STRATEGIES, Task
@@ -125,12 +126,12 @@ def resolve(config: Config, task: str | Maker | None = None, loop: LoopMaker | N
 
 
 def _settled(config: Config, task: Task, loop: LoopMaker | None) -> Resolved:
-    engine, why = choose_engine(task, config.rollout.engine)
+    changes, steps = config.world.change, config.rollout.max_steps or task.max_steps
+    fit_changes(changes, task.inputs, task.actions, steps, config.rollout.trials)  # mistakes, before a kernel is loaded
+    engine, why = choose_engine(task, config.rollout.engine, has_attributes(changes))
     if engine == "gymnasium":  # as asked for, or as a run's folder has it: why not EnvPool?
-        why = choose_engine(task, "auto")[1]
-    return Resolved(
-        config.replace(max_steps=config.rollout.max_steps or task.max_steps, engine=engine), task, engine, why, loop
-    )
+        why = choose_engine(task, "auto", has_attributes(changes))[1]
+    return Resolved(config.replace(max_steps=steps, engine=engine), task, engine, why, loop)
 
 
 # Settings that a default folder's name does not carry: they stand in it anyway, or a resume may change them.

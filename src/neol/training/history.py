@@ -90,6 +90,15 @@ class History:
         run_folder.write_table(folder / run_folder.TIMING, TimingRow._fields, self.timing)
 
 
+def trial_columns(returns: np.ndarray, best: int) -> dict[str, float]:
+    """Returns f8 (P, N, K) by trial, where there are several: of the fittest genome and of all, over N lives."""
+    if returns.shape[2] == 1:
+        return {}
+    means = returns.mean(axis=1)  # (P, K)
+    rows = (("best", means[best]), ("mean", means.mean(axis=0)))
+    return {f"{who}_return_trial_{k + 1}": float(row[k]) for who, row in rows for k in range(len(row))}
+
+
 def fraction_done(generations: int, env_steps: int, settings: Mapping[str, Any]) -> float:
     """How much of a run's budget (of generations, of env steps) is behind it."""
     by_steps = env_steps / settings["max_env_steps"] if settings["max_env_steps"] else 0.0

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from neol import seeding
+from neol.config.checks import trial_weights
 from neol.config.schema import Config
 from neol.envs.registry import Maker
 from neol.errors import NeolError
@@ -21,15 +22,17 @@ from neol.network.normalization import IDENTITY, Moments, from_moments, merged, 
 from neol.network.phenotype import Phenotypes, compile_phenotypes, gene_weights
 from neol.outer.base import LoopMaker, Outcome, Problem, check_advanced, checked_metrics, population
 from neol.outer.registry import loop_name, make_loop
+from neol.rollout.attributes import check_attributes
 from neol.rollout.determinism import repeats
 from neol.rollout.faults import FaultVerdict, run_redrawn
 from neol.rollout.life import Life, life_of
 from neol.rollout.open_engine import open_engine
 from neol.rollout.shards import Episodes, RolloutResult, headline
+from neol.rollout.world import world_of
 from neol.system import uninterrupted
 from neol.training import champion, run_folder
 from neol.training.configure import Resolved, configure, default_folder, resolve
-from neol.training.history import History, HistoryRow, fraction_done
+from neol.training.history import History, HistoryRow, fraction_done, trial_columns
 from neol.training.observers import NOTE, Callback, Event, Generation, Observer, Observers
 from neol.training.progress import TrainingProgress, wanted_here
 from neol.training.run import Run
@@ -47,6 +50,9 @@ class Training:
     def __init__(self, resolved: Resolved, folder: Path, observer: Observer | None = None) -> None:
         self.resolved, self.config, self.folder = resolved, resolved.config, folder
         self.task, self.observer = resolved.task, observer or Observer()
+        r = self.config.rollout
+        self.world = world_of(self.task, self.config.world.change, r.max_steps, r.trials)
+        check_attributes(self.task, self.world)
         self.outer = make_loop(problem_of(resolved), resolved.loop)
         self.engine = open_engine(self.task, self.config.rollout, self.note, self.config.run.seed)
         start = resolved.start
@@ -74,8 +80,8 @@ class Training:
         result, verdict = self.rollout(phenotypes)
         rollout_seconds = time.monotonic() - before
         returns, steps = verdict.kept(result.returns), verdict.kept(result.steps)  # (P, n), n <= N
-        # J = mean over N episodes of (sum of max(reward, floor) + offset * steps)
-        fitness = (verdict.kept(result.floored) + self.config.rollout.fitness_offset * steps).mean(axis=1)
+        # J = mean over N lives of (sum of max(reward, floor) + offset * steps), itself a mean over a life's trials
+        fitness = verdict.kept(result.fitness(self.config.rollout.fitness_offset)).mean(axis=1)
         with uninterrupted():
             if result.failures:
                 fitness = self._blame(fitness, result, verdict)
@@ -99,14 +105,9 @@ class Training:
     def rollout(self, phenotypes: Phenotypes) -> tuple[RolloutResult, FaultVerdict]:
         """This generation's episodes; while the environment fails in all of them, others in their place."""
         run, r = self.config.run, self.config.rollout
-        episodes = Episodes(
-            run.seed,
-            seeding.EPISODE,
-            self.outer.generation,
-            r.episodes,
-            r.common_random_numbers,
-            max_steps=r.training_steps,
-        )
+        which = (run.seed, seeding.EPISODE, self.outer.generation, r.episodes, r.common_random_numbers)
+        weights = trial_weights(r.trial_weights, r.trials)
+        episodes = Episodes(*which, max_steps=r.training_steps, trial_weights=weights)
         result, verdict = run_redrawn(self.engine, phenotypes, self.life, episodes, self._note_redraw)
         if verdict.left_out.all() or verdict.failed.all():
             self._note_failures(result, verdict)
@@ -131,7 +132,7 @@ class Training:
     def life(self) -> Life:
         """How this generation lives: its observations are scaled by the statistics of those before."""
         normal = from_moments(self.seen) if self.config.rollout.normalize_observations else IDENTITY
-        return life_of(self.task, self.config.plasticity, normal, reward_floor=self.config.rollout.reward_floor)
+        return life_of(self.task, self.config.plasticity, normal, self.world, self.config.rollout.reward_floor)
 
     def note(self, event: Mapping[str, Any]) -> None:
         """A fault: a line in events.jsonl, and the observers are told."""
@@ -172,6 +173,7 @@ class Training:
             "mean_connections": float(g.n_conns.mean()),
             "mean_step_size": float(g.step_size.mean()),
             "mean_weight_change": float(np.abs(result.weight - ph.weight).mean()) if len(ph.weight) else 0.0,
+            **trial_columns(verdict.kept(result.by_trial.returns), best),
         }
         return HistoryRow(
             self.outer.generation, self.history.env_steps + result.env_steps, float(fitness[best]),

@@ -50,6 +50,8 @@ class Summary:
     champion_return_std: float
     champion_episodes: int
     champion_without_plasticity_return_mean: float
+    champion_return_by_trial: tuple[float, ...] = ()  # where a life has several
+    champion_without_plasticity_return_by_trial: tuple[float, ...] = ()
     champion_selection_return_mean: float
     champion_nodes: int
     champion_connections: int
@@ -108,7 +110,8 @@ def read_summary(folder: Path) -> NeolSummary | BaselineSummary:
     stored = run_folder.read_json(path)
     kind: type[Any] = BaselineSummary if "algorithm" in stored else NeolSummary
     names = {f.name for f in dataclasses.fields(kind)}
-    known = {k: tuple(v) if k.endswith("_ci95") and isinstance(v, list) else v for k, v in stored.items() if k in names}
+    rows = ("_ci95", "_by_trial")
+    known = {k: tuple(v) if k.endswith(rows) and isinstance(v, list) else v for k, v in stored.items() if k in names}
     if "parameters" not in known and {"champion_connections", "champion_nodes"} <= set(known):  # written before it was
         known["parameters"] = known["champion_connections"] + known["champion_nodes"]
     try:

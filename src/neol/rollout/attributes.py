@@ -1,0 +1,103 @@
+"""Attributes of a Gymnasium environment that a world changes while it is lived in: `gravity`, `model.opt.gravity[2]`.
+
+They are set on the innermost environment after its reset, before the step at which their change begins, and set back
+when it ends and at the end of every trial, so that an environment that is used again is as it was.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+
+from neol.envs.registry import make
+from neol.envs.tasks import Task
+from neol.errors import NeolError
+from neol.rollout.world import ATTRIBUTE, World, WorldState
+
+
+class Attributes:
+    """The attributes that a world changes, in the life of slot 0."""
+
+    def __init__(self, world: World, state: WorldState) -> None:
+        self.world, self.state = world, state
+        first = int(world.changes.first[ATTRIBUTE])
+        self.changes = [(first + k, path, value) for k, (path, value) in enumerate(world.attributes)]
+
+    def of(self, env: Any) -> ChangedEnv:
+        """Those of an environment that was just reset."""
+        return ChangedEnv(self, env)
+
+
+class ChangedEnv:
+    """An environment whose attributes follow the life's clock."""
+
+    def __init__(self, attributes: Attributes, env: Any) -> None:
+        self.attributes, self.env = attributes, getattr(env, "unwrapped", env)
+        self._on: list[tuple[int, str, Any]] = []  # the changes that are on
+        self._before: list[tuple[str, Any]] = []  # what was there before each of them
+
+    def update(self) -> None:
+        """Before a step: begin the changes whose time has come, end those whose time is over."""
+        state, count = self.attributes.state, self.attributes.world.changes.clock
+        now = state.clock[0]
+        on = [c for c in self.attributes.changes if state.onset[0, c[0]] <= now[count[c[0]]] < state.end[0, c[0]]]
+        if on != self._on:
+            self.restore()
+            for _, path, value in on:
+                self._before.append((path, copy.deepcopy(read(self.env, path))))
+                write(self.env, path, value)
+            self._on = on
+
+    def restore(self) -> None:
+        """Everything as it was, the last change first."""
+        while self._before:
+            write(self.env, *self._before.pop())
+        self._on = []
+
+
+def _walk(env: Any, path: str) -> tuple[Any, str | int]:
+    """The object that holds what a path ends in, and its name or index there."""
+    words: list[str | int] = [int(w) if w.isdigit() else w for w in re.findall(r"\w+", path)]
+    for word in words[:-1]:
+        env = env[word] if isinstance(word, int) else getattr(env, word)
+    return env, words[-1]
+
+
+def read(env: Any, path: str) -> Any:
+    holder, last = _walk(env, path)
+    return holder[last] if isinstance(last, int) else getattr(holder, last)
+
+
+def write(env: Any, path: str, value: Any) -> None:
+    holder, last = _walk(env, path)
+    if isinstance(last, int):
+        holder[last] = value
+    elif isinstance(getattr(holder, last), np.ndarray):
+        getattr(holder, last)[...] = value
+    else:
+        setattr(holder, last, value)
+
+
+def check_attributes(task: Task, world: World) -> None:
+    """A NeolError where an attribute is not there, or does not take its value."""
+    if not world.attributes:
+        return
+    with closing(make(task)) as env:
+        inner = getattr(env, "unwrapped", env)
+        env.reset(seed=0)
+        for path, value in world.attributes:
+            try:
+                before = copy.deepcopy(read(inner, path))
+            except (AttributeError, LookupError, TypeError):
+                raise NeolError(f"change = 'env {path}={value}' is not allowed; '{task.name}' has no {path}.") from None
+            try:
+                write(inner, path, value)
+                write(inner, path, before)
+            except Exception as e:  # whatever the environment's own code raises
+                raise NeolError(
+                    f"change = 'env {path}={value}' is not allowed; '{task.name}' does not take it ({e})."
+                ) from None
