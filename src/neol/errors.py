@@ -23,7 +23,7 @@ class NeolError(ValueError):
 def _argument(option: re.Match[str]) -> str:
     """`--resume` -> `resume=True`, `--max-env-steps` -> `max_env_steps`."""
     name = option[1].replace("-", "_")
-    return f"{name}=True" if name in ("resume", "overwrite") else name
+    return f"{name}=True" if name in ("resume", "overwrite", "trust") else name
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -50,6 +51,26 @@ def write_atomic(path: Path, content: str | bytes | Callable[[IO[bytes]], None])
 def slug(name: str) -> str:
     """A name as part of a file's name: letters, digits, '.', '_' and '-'."""
     return re.sub(r"[^A-Za-z0-9_.-]", "-", name)
+
+
+def file_stem(name: str) -> str:
+    """A name as a file's name without its ending, whatever is in it: not empty, long, hidden or a path."""
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:60]
+    if plain == name and name and name[0] != "-":
+        return name
+    return f"{plain.strip('-')}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}".lstrip("-")
+
+
+def check_no_links(folder: Path, names: Iterable[str]) -> None:
+    """A NeolError where a file that is to be written into a folder is a link there: it could lead anywhere."""
+    for name in names:
+        if (folder / name).is_symlink():
+            raise NeolError(f"'{folder / name}' is a link; what is written into '{folder}' must stay in it.")
+
+
+def cell(value: Any) -> Any:
+    """A value for a CSV file: text that a spreadsheet would take for a formula is marked as text."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r\n") else value
 
 
 def finite(value: Any) -> Any:

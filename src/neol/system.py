@@ -46,7 +46,7 @@ def uninterrupted() -> Iterator[None]:
 def lock_file(path: Path) -> IO[str] | None:
     """The open file, locked for this process, or None where another has it. Whoever holds it may remove it."""
     while True:
-        file = open(path, "w")  # noqa: SIM115 it is open as long as it is locked
+        file = open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644), "w")  # noqa: SIM115 open while locked
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
@@ -62,23 +62,28 @@ def locked(folder: Path) -> Iterator[bool]:
     """Whether we have the run of this folder to ourselves, for as long as the block lasts."""
     path = folder.with_name(f".{folder.name}.lock")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w") as f:
-        try:
-            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
+    file = lock_file(path)
+    if file is None:
+        yield False
+        return
+    try:
         yield True
+    finally:
+        path.unlink(missing_ok=True)
+        file.close()
 
 
 def is_busy(folder: Path) -> bool:
     """Whether somebody works on the run of this folder now."""
     path = folder.with_name(f".{folder.name}.lock")
-    if not path.exists():
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
         return False
-    with open(path) as f:
-        try:
-            fcntl.flock(f, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False

@@ -10,6 +10,7 @@ from typing import Any
 import neol
 from neol.config.schema import field_choices
 from neol.errors import NeolError
+from neol.files import check_no_links
 
 
 def evaluate_options(p: argparse.ArgumentParser) -> None:
@@ -22,15 +23,18 @@ def evaluate_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("--threads", type=int, default=0, metavar="N", help="simulator threads; 0 = one per core")
     p.add_argument("--engine", choices=field_choices("engine"), default="auto", help="simulator (auto)")
     p.add_argument("--env-kwargs", nargs="+", metavar="KEY=VALUE", help="arguments of the environment (as in training)")
+    _trust_argument(p)
     p.add_argument("--json", action="store_true", help="print JSON")
 
 
 def replay_options(p: argparse.ArgumentParser) -> None:
     _run_argument(p)
     p.add_argument("--out", type=Path, metavar="FILE", help="file to write, .mp4 or .gif (RUN/agent.mp4)")
+    p.add_argument("--task", help="another task to play (default: the run's own)")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episode (0)")
     p.add_argument("--max-steps", type=int, default=0, metavar="N", help="longest episode; 0 = as in training")
     p.add_argument("--plasticity", choices=("on", "off"), default="on", help="let it learn or not (on)")
+    _trust_argument(p)
 
 
 def draw_options(p: argparse.ArgumentParser) -> None:
@@ -50,6 +54,10 @@ def _run_argument(parser: argparse.ArgumentParser, **how: Any) -> None:
     parser.add_argument("run", metavar="RUN", type=Path, help=f"a run's folder, or a champion.json{several}", **how)
 
 
+def _trust_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--trust", action="store_true", help="import the environment (module:name) that the file names")
+
+
 def network_of(path: Path) -> Any:
     """The champion of a run's folder, or of a network file."""
     if path.is_dir():
@@ -67,7 +75,9 @@ def evaluate_command(args: argparse.Namespace) -> int:
     limit = _max_steps(args, net)
     modes = {"on": [True], "off": [False], "both": [True, False]}[args.plasticity]
     results = [
-        neol.evaluate(net, args.task, args.episodes, args.seed, on, limit, args.threads, args.engine, args.env_kwargs)
+        neol.evaluate(
+            net, args.task, args.episodes, args.seed, on, limit, args.threads, args.engine, args.env_kwargs, args.trust
+        )
         for on in modes
     ]
     if args.json:
@@ -84,8 +94,9 @@ def evaluate_command(args: argparse.Namespace) -> int:
 
 def replay_command(args: argparse.Namespace) -> int:
     net = network_of(args.run)
-    out = args.out or (args.run if args.run.is_dir() else args.run.parent) / "agent.mp4"
-    path, total = neol.replay(net, out, args.seed, _max_steps(args, net), args.plasticity == "on")
+    out = args.out or _own(args.run if args.run.is_dir() else args.run.parent, "agent.mp4")
+    limit, learning = _max_steps(args, net), args.plasticity == "on"
+    path, total = neol.replay(net, out, args.seed, limit, learning, args.task, args.trust)
     print(f"{path}: an episode with return {total:.1f}")
     return 0
 
@@ -98,11 +109,18 @@ def draw_command(args: argparse.Namespace) -> int:
     for path, net in zip(args.run, networks, strict=True):
         if path.is_dir():
             run = neol.load(path)
-            made = drawings(run, args.out or run.path / "network.svg", args.curve or run.path / "curve.svg", net)
+            network, curve = args.out or _own(path, "network.svg"), args.curve or _own(path, "curve.svg")
+            made = drawings(run, network, curve, net)
         else:
-            made = {"network": _drawing(net, args.out or path.with_suffix(".svg"))}
+            made = {"network": _drawing(net, args.out or _own(path.parent, path.with_suffix(".svg").name))}
         print("\n".join(str(p) for p in made.values()))
     return 0
+
+
+def _own(folder: Path, name: str) -> Path:
+    """A file of a folder that the user named, where no other name was given."""
+    check_no_links(folder, [name])
+    return folder / name
 
 
 def drawings(run: Any, network: Path, curve: Path, net: Any = None) -> dict[str, Path]:

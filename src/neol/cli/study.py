@@ -149,10 +149,13 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def report_command(args: argparse.Namespace) -> int:
+    from neol.files import check_no_links
     from neol.report.report import make_report
     from neol.studies.study import Study
 
     check_value("seed", args.seed)
+    if args.out is None:
+        check_no_links(args.study, ["report"])
     page = make_report(Study(args.study), args.out or args.study / "report", args.seed, args.regret)
     if not args.quiet:
         print((page.parent / "verdicts.txt").read_text(encoding="utf-8"), end="")

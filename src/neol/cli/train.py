@@ -26,6 +26,7 @@ def train_options(parser: Parser) -> None:
     parser.add_argument("--preset", default="default", help=f"base settings: {', '.join(PRESETS)}")
     parser.add_argument("--config", metavar="FILE.toml", type=Path, help="settings, as a run's config.toml")
     parser.add_argument("--neat-config", metavar="FILE", type=Path, help="a neat-python configuration file")
+    parser.add_argument("--trust", action="store_true", help="import the environment (module:name) that a file names")
     parser.add_argument("--film", action="store_true", help="film, draw and plot the champion at the end")
     parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
@@ -42,7 +43,8 @@ def train_command(args: argparse.Namespace) -> int:
     if args.task is None and args.config is None and not stored:
         raise NeolError(f"train needs a TASK; valid: {', '.join(TASKS)}.")
     if args.out is None:
-        configure(args.task, config_file=args.config, **source, **settings)  # mistakes, before anything heavy is loaded
+        # mistakes, before anything heavy is loaded
+        configure(args.task, config_file=args.config, trust=args.trust, **source, **settings)
     from neol.training.loop import train
     from neol.training.observers import Observer, Started
     from neol.training.run import Run
@@ -59,7 +61,7 @@ def train_command(args: argparse.Namespace) -> int:
     try:
         run = train(
             args.task, out=args.out, observers=[where], resume=args.resume, overwrite=args.overwrite,
-            progress=not args.quiet, config=args.config, **source, **settings,
+            progress=not args.quiet, config=args.config, trust=args.trust, **source, **settings,
         )  # fmt: skip
     except KeyboardInterrupt:
         folder = where.path and Path(os.path.relpath(where.path))
@@ -71,7 +73,7 @@ def train_command(args: argparse.Namespace) -> int:
         print(f"Interrupted; {what}", file=sys.stderr)
         return EXIT_INTERRUPTED
     if args.out is None or not args.out.is_absolute():
-        run = Run(os.path.relpath(run.path))  # as it was named
+        run = Run(os.path.relpath(run.path), trust=True)  # as it was named
     pictures = _pictures(run) if args.film else {}
     if args.json:
         print(json.dumps(run.summary.as_dict(), indent=1))

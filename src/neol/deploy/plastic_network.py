@@ -32,8 +32,11 @@ class PlasticNetwork:
     Each life (after `reset`) starts from the network's own weights; `weights` are those of now.
     """
 
-    def __init__(self, network: network_json.Network, settings: PlasticityConfig = PLAIN) -> None:
+    def __init__(
+        self, network: network_json.Network, settings: PlasticityConfig = PLAIN, trusted: bool = False
+    ) -> None:
         self.network, self.settings = network, settings
+        self.trusted = trusted  # whether the environment that its file names may be imported (envs/trust.py)
         self._plastic = plasticity(settings)
         self._interface = task_interface.read(network.document, network.inputs, network.outputs)
         self._slots = new_slots(network.phenotype, 1)
@@ -42,13 +45,18 @@ class PlasticNetwork:
         self.reset()
 
     @classmethod
-    def from_json(cls, source: str | os.PathLike[str] | Mapping[str, Any], **settings: Any) -> PlasticNetwork:
-        """Read neat-python's network JSON, with our `plasticity` object or without; settings override the file's."""
+    def from_json(
+        cls, source: str | os.PathLike[str] | Mapping[str, Any], trust: bool = False, **settings: Any
+    ) -> PlasticNetwork:
+        """Read neat-python's network JSON, with our `plasticity` object or without; settings override the file's.
+
+        `trust`: an environment that the file names as `module:name` may be imported when it is evaluated or filmed.
+        """
         network = network_json.parse(source)
         stored = network.document.get("plasticity", {})
         if not isinstance(stored, Mapping):
             raise NeolError("the network's plasticity is not a JSON object.")
-        return cls(network, _settings(PLAIN, {**stored, **settings}))
+        return cls(network, _settings(PLAIN, {**stored, **settings}), trust)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """The network with its weights of now; written to `path` if given."""

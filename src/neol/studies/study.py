@@ -15,6 +15,7 @@ import numpy as np
 
 from neol.config.schema import Config
 from neol.errors import NeolError, nearest
+from neol.files import cell
 from neol.studies.database import DONE, FAILED, HISTORY, RUNS, Database
 from neol.studies.plan import AnyConfig, parse_config
 
@@ -251,5 +252,5 @@ def to_csv(study: Study) -> str:
     writer.writerow([*fields, "gap", *(f"grid_{a}" for a in axes)])
     for r in study.rows:
         values = [getattr(r, f) for f in fields] + [r.gap] + [r.point.get(a) for a in axes]
-        writer.writerow(["" if v is None else repr(v) if isinstance(v, float) else v for v in values])
+        writer.writerow(["" if v is None else repr(v) if isinstance(v, float) else cell(v) for v in values])
     return text.getvalue()

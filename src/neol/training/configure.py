@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neol.config.schema import Config, check_value, parse_toml
-from neol.envs.registry import Maker, choose_engine, find
+from neol.envs.registry import Maker, choose_engine, find, parse_kwargs
 from neol.envs.tasks import Task
+from neol.envs.trust import check_trusted
 from neol.errors import NeolError, nearest
 from neol.files import slug
 from neol.training.run_folder import MAY_CHANGE, is_taken
@@ -71,14 +72,21 @@ def configure(
     preset: str = "default",
     config_file: str | os.PathLike[str] | None = None,
     neat_config: str | os.PathLike[str] | None = None,
+    trust: bool = False,
     **settings: Any,
 ) -> Resolved:
-    """The complete, checked settings of a run: defaults < task or preset < file < neat-python file < `settings`."""
+    """The complete, checked settings of a run: defaults < task or preset < file < neat-python file < `settings`.
+
+    `trust`: an environment that the file names as `module:name` may be imported.
+    """
     file = parse_toml(read_text(config_file), str(config_file)) if config_file else {}
     if task is not None:
         settings["task"] = task
     said = {**file, **settings}
     named = said.get("task", Config().run.task)
+    if "task" in file and "task" not in settings and not trust:
+        named_kwargs = parse_kwargs(check_value("env_kwargs", file.get("env_kwargs", ())))
+        check_trusted(str(named), named_kwargs, f"'{config_file}'", "TASK, or --trust")
     found = find(named if callable(named) else str(named), check_value("env_kwargs", said.get("env_kwargs", ())))
     if neat_config:
         from neol.config.neat_python import load_neat_config

@@ -13,7 +13,8 @@ import numpy as np
 
 from neol import seeding
 from neol.config.schema import Config
-from neol.envs.registry import Maker
+from neol.envs.registry import Maker, parse_kwargs
+from neol.envs.trust import check_trusted
 from neol.errors import NeolError
 from neol.jit import announce_compilation
 from neol.neat.genome import Genomes, concatenate, empty_genomes, from_arrays, take, to_arrays
@@ -262,6 +263,7 @@ def train(
     preset: str = "default",
     config: Config | Resolved | str | os.PathLike[str] | None = None,
     neat_config: str | os.PathLike[str] | None = None,
+    trust: bool = False,
     **settings: Any,
 ) -> Run:
     """Evolve a controller into the folder `out` (by default one under runs/ that is named after what is trained).
@@ -271,7 +273,8 @@ def train(
     loop's name, or a class of your own (see `neol.outer.base.OuterLoop`). `resume` goes on with the run in `out` (or
     starts one), `overwrite` begins anew. `callback` is called after each generation and stops the run when it
     returns True; `observers` are told of everything. `progress` is shown in a terminal or notebook unless you say
-    False. Ctrl-C saves and raises KeyboardInterrupt.
+    False. `trust`: an environment that a file (`config`, or the folder's) names as `module:name` may be imported;
+    without it name the task yourself. Ctrl-C saves and raises KeyboardInterrupt.
     """
     if outer is not None and not isinstance(outer, str) and not callable(outer):
         raise NeolError(f"outer = {outer!r} is not allowed; it must be a loop's name, or what makes one (a class).")
@@ -283,7 +286,7 @@ def train(
         wanted = resolve(config.replace(**settings), task)
         said: Mapping[str, Any] = wanted.config.flat()
     else:
-        wanted = configure(task, preset, config, neat_config, **settings)
+        wanted = configure(task, preset, config, neat_config, trust, **settings)
         explicit = {"task", *settings} if task else set(settings)
         whole = preset != "default" or config or neat_config
         said = {k: v for k, v in wanted.config.flat().items() if whole or k in explicit}
@@ -299,6 +302,9 @@ def train(
             stack.enter_context(run_folder.held(folder))
         gone_on_with = resume and (folder / run_folder.CONFIG).exists()
         final, resumed = run_folder.open_folder(folder, wanted.config, resume, said, overwrite)
+        if gone_on_with and "task" not in said and not trust:
+            stored = parse_kwargs(final.rollout.env_kwargs)
+            check_trusted(final.run.task, stored, f"'{folder / run_folder.CONFIG}'", "TASK, or --trust")
         if not gone_on_with:
             stack.enter_context(run_folder.withdrawn_if_refused(folder))
         observer = Observers([*told, *([TensorBoard(folder)] if final.run.tensorboard else [])])

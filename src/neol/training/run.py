@@ -21,8 +21,8 @@ from neol.training.summary import BaselineSummary, NeolSummary, read_summary
 class Run:
     """What a run left: `config`, `history` and `timing` (columns as arrays), `summary`, `champion`."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], trust: bool = False) -> None:
+        self.path, self.trusted = Path(path), trust
         if not (self.path / run_folder.CONFIG).is_file():
             raise NeolError(f"'{self.path}' is not a run's folder: it has no {run_folder.CONFIG}.")
 
@@ -53,7 +53,7 @@ class Run:
             raise NeolError(f"'{self.path}' is a baseline's; read its policy with neol.baselines.load_policy.")
         if not self.champion_path.is_file():
             raise NeolError(f"'{self.path}' has no {run_folder.CHAMPION} yet; train it with --out and --resume.")
-        return PlasticNetwork.from_json(self.champion_path)
+        return PlasticNetwork.from_json(self.champion_path, trust=self.trusted)
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
@@ -78,6 +78,6 @@ class Run:
         return f"<table>{rows}</table>{pictures}"
 
 
-def load(path: str | os.PathLike[str]) -> Run:
-    """The run in a folder."""
-    return Run(path)
+def load(path: str | os.PathLike[str], trust: bool = False) -> Run:
+    """The run in a folder. `trust`: an environment that it names as `module:name` may be imported."""
+    return Run(path, trust)

@@ -22,7 +22,7 @@ import numpy as np
 
 from neol.config.schema import Config, fields
 from neol.errors import NeolError
-from neol.files import finite, is_part, write_atomic
+from neol.files import check_no_links, finite, is_part, write_atomic
 from neol.system import lock_file
 
 CHECKPOINT_VERSION = 3
@@ -32,6 +32,7 @@ EVENTS = "events.jsonl"
 POLICY, FINAL_POLICY = "champion.npz", "final.npz"  # of a baseline
 REPLACED = ".replaced.part.run"  # a run that is being overwritten, until the new one has a checkpoint
 LOCK = ".run.part.lock"  # held by the process that works on the folder
+TENSORBOARD = "tensorboard"  # a folder
 PICTURES = ("agent.mp4", "network.svg", "curve.svg")
 # In the order in which they are removed: a folder that is half removed is still a run's.
 RUN_FILES = (
@@ -76,6 +77,7 @@ def claim_folder(path: Path, config: str, resume: bool, overwrite: bool = False)
     """Whether the folder holds a run to go on with; else it is made, with this config.toml."""
     if resume and overwrite:
         raise NeolError("--resume is not allowed with --overwrite; a run is gone on with, or begun anew.")
+    check_no_links(path, (*RUN_FILES, REPLACED, TENSORBOARD))
     try:
         settle_replaced(path)
         if (path / CONFIG).exists() and resume:

@@ -98,7 +98,7 @@ def run_to_end(session: Session, resumed: bool, observer: Observer) -> Run:
         status = _evolve(session, observer)
         observer.event(Event(NOTE, "Choosing the champion on fresh episodes ..."))
         write_summary(session.folder, session.finish(status))
-        run = Run(session.folder)
+        run = Run(session.folder, trust=True)  # its environment is the user's word already
     finally:
         session.close()
         observer.finished(run)
