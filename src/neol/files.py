@@ -3,26 +3,56 @@
 from __future__ import annotations
 
 import errno
+import glob
 import hashlib
 import math
 import os
+import platform
 import re
+import stat
+import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from neol.errors import NeolError
+from neol.system import process_id
+
+LARGEST_FILE = 500_000_000  # bytes that are read of a text
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """A UTF-8 text file's content. What is no regular file (a device, a pipe) might never end: an OSError."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
+    with open(file, "rb") as f:
+        found = os.fstat(f.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        if found.st_size > LARGEST_FILE:
+            raise OSError(errno.EFBIG, f"it is larger than {LARGEST_FILE // 10**6} MB")
+        return f.read().decode("utf-8")
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path`, which takes its place at the end of the block; interrupted, it leaves nothing."""
+    """A temporary name beside `path`, which takes its place at the end of the block; interrupted, it leaves nothing.
+
+    The name is this process's own, so that two who write the same file at once do not meet. What a process that was
+    killed left behind is removed by whoever writes the file next.
+    """
     path = Path(os.path.realpath(path))  # a link stays a link
-    part = path.with_name(f".{path.stem}.part{path.suffix}")
+    if not path.name:
+        raise NeolError(f"cannot write '{path}': it is a folder.")
+    head, tail = f".{path.stem[:80]}.", f".part{path.suffix}"
+    part = path.with_name(f"{head}{_owner()}-{threading.get_ident()}{tail}")
     try:
         if path.exists() and not path.is_file():
             raise OSError(errno.EINVAL, "it is not a regular file")
+        for old in path.parent.glob(f"{glob.escape(head)}*{glob.escape(tail)}"):
+            if _is_left(old.name[len(head) : len(old.name) - len(tail)]):
+                old.unlink(missing_ok=True)
         yield part
         os.replace(part, path)
     except OSError as e:
@@ -30,6 +60,33 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
+
+
+def _owner() -> str:
+    """Which machine and process a temporary name is of."""
+    return f"{zlib.crc32(platform.node().encode()):08x}-{process_id()}"
+
+
+def _is_left(owner: str) -> bool:
+    """Whether a temporary name is of a process that is no more. Of other machines that cannot be told."""
+    machine, _, rest = owner.partition("-")
+    pid = rest.partition("-")[0]
+    if machine != _owner().partition("-")[0] or not pid.isdigit() or int(pid) == process_id():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
+
+
+def as_path(value: Any, name: str) -> Path:
+    """A path that a caller gave, or a NeolError: an empty one is not the current folder."""
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value) or "\0" in str(value):
+        raise NeolError(f"{name} = {value!r} is not allowed; it must be a path.")
+    return Path(value)
 
 
 def is_part(path: Path) -> bool:

@@ -21,10 +21,30 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def die_with_parent() -> None:
-    """Linux kills us when the thread that started us ends."""
+def process_id() -> int:
+    """Ours: for those that are to die with us, and for the names of temporary files. It is in no seed."""
+    return os.getpid()
+
+
+def die_with_parent(parent: int) -> None:
+    """Linux kills us when the thread that started us ends; if the parent (its process id) is gone already, at once."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def own_command(module: str, *words: str) -> list[str]:
+    """How a module of ours is started in another process: what lies in the current folder (a queue.py) is not imported
+    instead of what is installed."""
+    return [sys.executable, "-P", "-m", module, *words]
+
+
+def own_environment() -> dict[str, str]:
+    """The environment variables for that: it finds the package that this process runs."""
+    here = str(Path(__file__).parents[1])
+    given = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and p != here]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([here, *given])}
 
 
 @contextmanager

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import neol
+from neol.cli.options import path_of
 from neol.config.schema import field_choices
 from neol.errors import NeolError
-from neol.files import check_no_links
+from neol.files import check_no_links, finite
 
 
 def evaluate_options(p: argparse.ArgumentParser) -> None:
@@ -29,7 +30,7 @@ def evaluate_options(p: argparse.ArgumentParser) -> None:
 
 def replay_options(p: argparse.ArgumentParser) -> None:
     _run_argument(p)
-    p.add_argument("--out", type=Path, metavar="FILE", help="file to write, .mp4 or .gif (RUN/agent.mp4)")
+    p.add_argument("--out", type=path_of, metavar="FILE", help="file to write, .mp4 or .gif (RUN/agent.mp4)")
     p.add_argument("--task", help="another task to play (default: the run's own)")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episode (0)")
     p.add_argument("--max-steps", type=int, default=0, metavar="N", help="longest episode; 0 = as in training")
@@ -39,19 +40,19 @@ def replay_options(p: argparse.ArgumentParser) -> None:
 
 def draw_options(p: argparse.ArgumentParser) -> None:
     _run_argument(p, nargs="+")
-    p.add_argument("--out", type=Path, metavar="FILE", help="network drawing, .svg or .png (RUN/network.svg)")
-    p.add_argument("--curve", type=Path, metavar="FILE", help="learning curve, .svg or .png (RUN/curve.svg)")
+    p.add_argument("--out", type=path_of, metavar="FILE", help="network drawing, .svg or .png (RUN/network.svg)")
+    p.add_argument("--curve", type=path_of, metavar="FILE", help="learning curve, .svg or .png (RUN/curve.svg)")
 
 
 def export_options(p: argparse.ArgumentParser) -> None:
     _run_argument(p)
-    p.add_argument("--out", type=Path, metavar="FILE", help="file to write, .json (default: print it)")
+    p.add_argument("--out", type=path_of, metavar="FILE", help="file to write, .json (default: print it)")
     p.add_argument("--static", action="store_true", help="leave out what neat-python's format does not have")
 
 
 def _run_argument(parser: argparse.ArgumentParser, **how: Any) -> None:
     several = ", or several of them" if how else ""
-    parser.add_argument("run", metavar="RUN", type=Path, help=f"a run's folder, or a champion.json{several}", **how)
+    parser.add_argument("run", metavar="RUN", type=path_of, help=f"a run's folder, or a champion.json{several}", **how)
 
 
 def _trust_argument(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +72,8 @@ def _max_steps(args: argparse.Namespace, net: Any) -> int:
 
 
 def evaluate_command(args: argparse.Namespace) -> int:
+    from neol.training.summary import shown
+
     net = network_of(args.run)
     limit = _max_steps(args, net)
     modes = {"on": [True], "off": [False], "both": [True, False]}[args.plasticity]
@@ -81,14 +84,15 @@ def evaluate_command(args: argparse.Namespace) -> int:
         for on in modes
     ]
     if args.json:
-        print(json.dumps({"on" if r.plasticity else "off": r.as_dict() for r in results}, indent=1))
+        print(json.dumps(finite({"on" if r.plasticity else "off": r.as_dict() for r in results}), indent=1))
         return 0
     for r in results:
         low, high = r.ci95
         state = "on " if r.plasticity else "off"
         without = f", {r.failed} failed and left out" if r.failed else ""
-        print(f"plasticity {state}  mean return {r.mean:.1f}  (95 % CI {low:.1f} to {high:.1f}; SD {r.std:.1f}; "
-              f"min {r.returns.min():.1f}, max {r.returns.max():.1f}; {len(r.returns)} episodes{without})")  # fmt: skip
+        spread = f"SD {shown(r.std)}; min {shown(r.returns.min())}, max {shown(r.returns.max())}"
+        print(f"plasticity {state}  mean return {shown(r.mean)}  (95 % CI {shown(low)} to {shown(high)}; {spread}; "
+              f"{len(r.returns)} episodes{without})")  # fmt: skip
     return 0
 
 

@@ -59,7 +59,7 @@ class RunConfig:
     """Outer loop: neat evolves a population; hedge evolves nothing, it selects from a pool of random topologies."""
     max_env_steps: int = field(default=0, metadata=_basic(_range(0, 2**62)))
     """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
-    fitness_target: float = field(default=math.inf, metadata=_basic())
+    fitness_target: float = field(default=math.inf, metadata=_basic(_range(-1e300)))
     """Stop when a generation's best fitness reaches this; inf = never."""
     champion_candidates: int = field(default=10, metadata=_range(1, 10**6))
     """How many genomes are re-evaluated on fresh episodes to choose the champion."""

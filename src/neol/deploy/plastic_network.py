@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -95,17 +96,24 @@ class PlasticNetwork:
 
     def reward(self, r: float) -> None:
         """Tell the reward that the last action earned: it gates the plasticity (at once, or at the next step)."""
+        try:
+            given = float(r)
+        except (TypeError, ValueError):
+            raise NeolError(f"reward = {r!r} is not allowed; it must be a number.") from None
+        if not math.isfinite(given):
+            warnings.warn("a reward is not finite: it counts as 0", RuntimeWarning, stacklevel=2)
+            given = 0.0
         if self._plastic.next_step:
-            self._pending = float(r)
+            self._pending = given
         else:
-            credit(self.network.phenotype, self._slots, 0, float(r), self._plastic)
+            credit(self.network.phenotype, self._slots, 0, given, self._plastic)
 
     def act(self, observation: Any) -> np.ndarray | int:
         """`activate`, as an action of the network's task."""
         return self._interface.action(self.activate(observation))
 
     def _step(self, slots: Slots, b: int, row: np.ndarray, reward: float) -> None:
-        seen = row
+        seen = row = _usable(row)
         if self.normal.on:
             seen = self._inputs
             normalize(self.normal, row, seen)
@@ -138,8 +146,7 @@ class PlasticNetwork:
             return np.asarray(self.act(observed[0])), state
         blank = new_slots(self.network.phenotype, len(observed))
         slots: Slots = blank if state is None else state
-        # kernels have no bounds checks
-        if not isinstance(slots, Slots) or [a.shape for a in slots] != [a.shape for a in blank]:
+        if not _like(slots, blank):  # kernels have no bounds checks
             raise NeolError(
                 f"this state is not allowed; it must be what predict returned for {len(observed)} observations "
                 "of this network."
@@ -155,6 +162,31 @@ class PlasticNetwork:
 
     def _weights(self) -> np.ndarray:
         return self._slots.weight[0, : len(self.network.phenotype.weight)]
+
+
+LARGEST_INPUT = 1e30  # so that products of two activities stay finite
+
+
+def _usable(row: np.ndarray) -> np.ndarray:
+    """Observations f8 (I,) that a state may keep: what is not a number counts as 0, what is too large as the largest.
+
+    An input of 0 teaches its connections nothing; NaN would stay in their traces and end all learning.
+    """
+    if np.isfinite(row).all() and np.abs(row).max(initial=0.0) <= LARGEST_INPUT:
+        return row
+    warnings.warn("an observation is not finite: such inputs count as 0", RuntimeWarning, stacklevel=4)
+    return np.where(np.isfinite(row), np.clip(row, -LARGEST_INPUT, LARGEST_INPUT), 0.0)
+
+
+def _like(slots: Any, blank: Slots) -> bool:
+    """Whether a state is what `predict` returned: arrays like these, of the one genome."""
+    if not isinstance(slots, Slots) or not all(isinstance(a, np.ndarray) for a in slots):
+        return False
+    same = all(
+        (a.shape, a.dtype) == (b.shape, b.dtype) and a.flags.c_contiguous and a.flags.writeable
+        for a, b in zip(slots, blank, strict=True)
+    )
+    return same and not slots.genome.any()
 
 
 def _settings(base: PlasticityConfig, changes: Mapping[str, Any]) -> PlasticityConfig:

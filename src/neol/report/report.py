@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from neol.errors import NeolError
-from neol.files import check_no_links, write_atomic
+from neol.files import check_no_links, read_text, write_atomic
 from neol.report import panels, paper
 from neol.report import tables as study_tables
 from neol.report.analysis import Analysis, analyse, budget
@@ -278,7 +278,7 @@ def _again(study: Study) -> str:
 def _regret(folder: Path) -> str:
     """What `neol regret` found, and its picture."""
     try:
-        text = (folder / "regret.md").read_text(encoding="utf-8")
+        text = read_text(folder / "regret.md")
         return markdown_html(text) + picture_html(folder / "regret-loglog.png", "Regret and its bounds over the rounds")
     except (OSError, UnicodeDecodeError) as e:
         raise NeolError(f"'{folder}' is not a folder of `neol regret`: {getattr(e, 'strerror', e)}.") from None

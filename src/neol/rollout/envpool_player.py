@@ -50,7 +50,7 @@ class EnvPoolPlayer:
         """Play all episodes of the shard, CHUNK at a time."""
         count, n = len(shard.seeds), shard.per_genome
         records = new_records(shard)
-        chunk = count if shard.keep else max(1, rollout.CHUNK // n) * n
+        chunk = count if shard.keep else rollout.chunk_size(n)
         for lane, core in zip(self._lanes, self._cores.choose(), strict=True):
             lane.take_core(core)
         used = time.process_time()

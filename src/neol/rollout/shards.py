@@ -22,6 +22,11 @@ EPOCH = 16  # generations that share a pool of reusable environments; generation
 CHUNK = 512  # environments alive at once, at most
 
 
+def chunk_size(per_genome: int) -> int:
+    """Episodes that are played at once: those of whole genomes, where a genome has no more than CHUNK."""
+    return CHUNK // per_genome * per_genome or CHUNK
+
+
 class Failure(NamedTuple):
     """An episode that went on failing."""
 
@@ -143,7 +148,7 @@ class ShardedRollout:
         self.max_steps = episodes.max_steps
         self.total = phenotypes.size * self.n
         # more resets in later chunks would end common random numbers
-        self.keep = task.reusable and self.total <= max(1, CHUNK // self.n) * self.n
+        self.keep = task.reusable and self.total <= chunk_size(self.n)
         self.resets = episodes.generation % EPOCH if self.keep else 0
         self.seeds = _seeds(episodes, episodes.generation - self.resets, phenotypes.size)
         moments = no_moments(self.total, phenotypes.inputs) if life.normal.on else no_moments()

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from neol import files
 from neol.config.schema import Config, check_value, parse_toml
 from neol.envs.registry import Maker, choose_engine, find, parse_kwargs
 from neol.envs.tasks import Task
@@ -144,7 +145,7 @@ def default_folder(resolved: Resolved, preset: str, resume: bool) -> Path:
 def read_text(path: str | os.PathLike[str]) -> str:
     """A text file's content, or a NeolError."""
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as e:
-        reason = e.strerror if isinstance(e, OSError) else "not UTF-8 text"
+        return files.read_text(path)
+    except (OSError, ValueError, TypeError) as e:
+        reason = e.strerror if isinstance(e, OSError) else "not UTF-8 text, or not a path"
         raise NeolError(f"cannot read '{path}': {reason}.") from None
