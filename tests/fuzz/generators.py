@@ -49,7 +49,15 @@ VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 WORDS = (
     "=", "[", "]", "{", "}", '"', "'", ",", "\n", "#", "true", "nan", "inf", "-", "1e999", "0", "9" * 400, "[[arm]]",
-    "[run]",     "\x00", "\ud7ff", "é", "../", "os:system", "task", "rule", "lr", "[grid]", "$", "\\", "%(x)s", "\t",
+    "[run]", "\x00", "\ud7ff", "é", "../", "os:system", "task", "rule", "lr", "[grid]", "$", "\\", "%(x)s", "\t",
+)  # fmt: skip
+
+
+SETTINGS = (
+    "0", "1", "2", "10", "-1", "0.5", "-0.5", "1e308", "nan", "inf", "-inf", "9223372036854775807",
+    "99999999999999999999", "true", "false", '"x"', '""', '"hebb"', '"none"', '"tanh"', '"\\u0000"', '"../x"',
+    '"os:system"', '"python:f"', "[]", "[1]", '["x"]', '["tanh", "relu"]', "{a = 1}", "1979-05-27", '"a=1"',
+    '"auto"', '"envpool"', '"gymnasium"', '"cartpole"',
 )  # fmt: skip
 
 
@@ -105,6 +113,21 @@ def mutated_text(text: str, rng: Rng) -> str:
     return text
 
 
+def mutated_lines(text: str, rng: Rng) -> str:
+    """A file of settings (TOML, INI) that is still one: a value is another, or a line is gone, doubled or elsewhere."""
+    lines = text.splitlines()
+    for _ in range(int(rng.integers(1, 4))):
+        at, way = int(rng.integers(len(lines))), int(rng.integers(8))
+        if way == 0:
+            lines.pop(at)
+        elif way == 1:
+            lines.insert(int(rng.integers(len(lines))), lines[at])
+        elif "=" in lines[at]:
+            lines[at] = f"{lines[at].partition('=')[0]}= {pick(rng, SETTINGS)}"
+        lines = lines or [""]
+    return "\n".join(lines) + "\n"
+
+
 def mutated_bytes(data: bytes, rng: Rng) -> bytes:
     out = bytearray(data)
     for _ in range(int(rng.integers(1, 6))):
@@ -147,20 +170,21 @@ def champion(rng: Rng, good: Path, folder: Path) -> bool:
 
 def settings_file(rng: Rng, good: Path, folder: Path) -> bool:
     """A config.toml, or a neat-python file."""
+    how = mutated_text if rng.integers(3) == 0 else mutated_lines
     if rng.integers(2):
         text = (good / "run" / run_folder.CONFIG).read_text()
-        (folder / "c.toml").write_bytes(mutated_text(text, rng).encode("utf-8", "surrogatepass"))
+        (folder / "c.toml").write_bytes(how(text, rng).encode("utf-8", "surrogatepass"))
         configure(config_file=folder / "c.toml")
         return True
-    (folder / "n.ini").write_bytes(mutated_text((good / "neat.ini").read_text(), rng).encode("utf-8", "surrogatepass"))
+    (folder / "n.ini").write_bytes(how((good / "neat.ini").read_text(), rng).encode("utf-8", "surrogatepass"))
     configure("lunarlander", neat_config=folder / "n.ini")
     return True
 
 
 def study_file(rng: Rng, good: Path, folder: Path) -> bool:
     """A study's TOML. It is the user's word, so that names of environments are left as they are."""
-    text = mutated_text((good / "study.toml").read_text(), rng).replace("os:system", "cartpole")
-    parse_plan(text)
+    how = mutated_text if rng.integers(3) == 0 else mutated_lines
+    parse_plan(how((good / "study.toml").read_text(), rng).replace("os:system", "cartpole"))
     return True
 
 
@@ -227,7 +251,8 @@ def run_files(rng: Rng, good: Path, folder: Path) -> bool:
     if name == run_folder.SUMMARY and rng.integers(2):
         (folder / name).write_text(json.dumps(mutated_tree(json.loads((folder / name).read_text()), rng)))
     else:
-        (folder / name).write_bytes(mutated_text((folder / name).read_text(), rng).encode("utf-8", "surrogatepass"))
+        how = mutated_lines if name == run_folder.CONFIG and rng.integers(2) else mutated_text
+        (folder / name).write_bytes(how((folder / name).read_text(), rng).encode("utf-8", "surrogatepass"))
     run = neol.load(folder)
     _ = run.config, run.history, run.timing, run.summary, run.champion
     if rng.integers(20) == 0:
@@ -249,7 +274,7 @@ def policy(rng: Rng, good: Path, folder: Path) -> bool:
     np.savez(file, **arrays)  # type: ignore[arg-type]
     data = file.getvalue() if rng.integers(2) else mutated_bytes(file.getvalue(), rng)
     (folder / "champion.npz").write_bytes(data)
-    load_policy(folder)
+    load_policy(folder).act(np.zeros((3, 4)))
     return True
 
 
@@ -277,7 +302,7 @@ def command_line(rng: Rng, good: Path, folder: Path) -> bool:
         "0.5",
     ]
     words: list[str] = ["train", "cartpole", "--out", str(folder / "r"), "--quiet", "--generations", "1"]
-    words += ["--champion-trials", "1", "--champion-episodes", "1", "--champion-candidates", "1", "--episodes", "1"]
+    words += ["--champion-trials", "1", "--champion-episodes", "2", "--champion-candidates", "1", "--episodes", "1"]
     kind = int(rng.integers(6))
     if kind == 0:
         words = [
@@ -293,12 +318,8 @@ def command_line(rng: Rng, good: Path, folder: Path) -> bool:
     elif kind == 1:
         words = [pick(rng, ("draw", "export", "replay")), pick(rng, values), "--out", pick(rng, values)]
     elif kind == 2:
-        words = [
-            "study",
-            pick(rng, ("status", "export", "run", "list", "x")),
-            pick(rng, values),
-            f"--csv={pick(rng, values)}",
-        ]
+        words = ["study", pick(rng, ("status", "export", "export", "run", "list", "x")), pick(rng, values)]
+        words += [f"--csv={pick(rng, values)}"] * (words[1] == "export")
     elif kind == 3:
         words = ["report", pick(rng, values), "--seed", pick(rng, values)]
     else:

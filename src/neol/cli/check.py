@@ -69,7 +69,7 @@ def _look(args: argparse.Namespace, beat: mmap.mmap, out: int) -> NoReturn:
         def tick() -> None:
             beat[:8] = ((int.from_bytes(beat[:8], "little") + 1) % 2**63).to_bytes(8, "little")
 
-        with redirect_stdout(sys.stderr):  # what the environment prints
+        with redirect_stdout(open(2, "w", closefd=False)):  # what the environment prints
             report = check(args.env, args.env_kwargs, args.engine, args.steps, beat=tick)
         text = json.dumps(finite(report.as_dict()), indent=1) if args.json else str(report)
         said, code = f"report\n{text}", 0 if report.ok else EXIT_FAILED_RUNS

@@ -133,7 +133,8 @@ def _parse(document: dict[str, Any], name: str) -> Network:
     if not isinstance(document.setdefault("metadata", {}), dict):
         raise NeolError(f"{name} has metadata that is not a JSON object.")
     inputs, outputs = (_ids(document["topology"], key, name) for key in ("input_keys", "output_keys"))
-    listed = [(_integer(n["id"], "node id", name), n) for n in document["nodes"] if n["type"] != "input"]
+    every = [(_integer(n["id"], "node id", name), n) for n in document["nodes"]]
+    listed = [(i, n) for i, n in every if n["type"] != "input"]
     nodes = dict(listed)
     if len(nodes) < len(listed):
         twice = Counter(i for i, _ in listed).most_common(1)[0][0]
