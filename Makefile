@@ -7,7 +7,7 @@ CORE := $(VENV)/.core
 EVERYTHING := $(VENV)/.everything
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20
 
-.PHONY: core setup train test test-fast check format bench docs clean
+.PHONY: core setup train test test-fast fuzz check format bench docs clean
 
 core: $(CORE)
 
@@ -34,6 +34,10 @@ test: setup
 # For the inner loop of work: without the tests that tests/slow.txt names.
 test-fast: setup
 	$(PYTEST) -m 'not slow' $(ARGS)
+
+# 30,000 bad inputs (files, databases, command lines): a table of what became of them. Goes on where it was stopped.
+fuzz: setup
+	$(BIN)/python tests/fuzz/harness.py --cases 30000 --jobs 2 $(ARGS)
 
 check: setup
 	$(BIN)/ruff format --check src tests benchmarks examples tools

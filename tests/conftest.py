@@ -4,6 +4,7 @@ those as genomes."""
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from oracle import Edge, Net, Node
+from small_study import small_study
 
+from neol.cli.main import main
 from neol.config.sections import ACTIVATION_ID, AGGREGATION_ID
 from neol.neat.genome import Genomes, empty_genomes
 
@@ -64,6 +67,22 @@ def _jax_stays_out() -> Iterator[None]:
     before = "jax" in sys.modules  # only the test that imported it fails
     yield
     assert before or "jax" not in sys.modules, NO_JAX
+
+
+@pytest.fixture(scope="session")
+def study_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a study that was run: cartpole, two arms and a control, two seeds."""
+    folder = tmp_path_factory.mktemp("study")
+    text = small_study(("none", "hebb"), generations=2).replace('"cartpole", "lunarlander"', '"cartpole"')
+    (folder / "small.toml").write_text(text, encoding="utf-8")
+    assert main(["study", "run", str(folder / "small.toml"), "--out", str(folder / "s"), "--quiet"]) == 0
+    return folder / "s"
+
+
+@pytest.fixture
+def finished_study(study_once: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be tampered with."""
+    return Path(shutil.copytree(study_once, tmp_path / "finished"))
 
 
 # Activations with |f| <= 1 and no pole or jump: over a life of 10 steps in a network with weights below 1.5 the last

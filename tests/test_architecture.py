@@ -150,7 +150,7 @@ def test_randomness_and_clocks_start_in_one_place(module: str) -> None:
     if module == "rollout.check_environment":  # looks whether an environment draws from them
         used -= {"np.random.get_state", "random.getstate"}
     assert not [u for u in used if u.startswith(("np.random.", "numpy.random", "random.", "secrets.", "time.time"))]
-    assert "os.getpid" not in used
+    assert "os.getpid" not in used or module == "system"  # which asks for it, and says that it is in no seed
 
 
 MUTATORS = {"append", "extend", "insert", "add", "update", "setdefault", "pop", "popitem", "remove", "discard", "clear"}

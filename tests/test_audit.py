@@ -262,13 +262,13 @@ def test_a_pool_comes_from_a_run(tmp_path):
     tiny: dict[str, Any] = {"pop_size": 12, "generations": 3, "episodes": 1, "max_steps": 30, "threads": 1}
     tiny |= {"champion_trials": 1, "champion_episodes": 2, "champion_candidates": 3}
     neol.train("cartpole", out=tmp_path / "run", **tiny)
-    pool = run_pool(tmp_path / "run", 3)
+    pool = run_pool(tmp_path / "run", 3, 4, 2)
     assert len(pool.n_nodes) == 3
     named, facts = audit_task(TaskSetting("cartpole", run=Path(tmp_path / "run"), **{**SMALL, "pool": 3}))
     assert named["losses"].shape == (12, 3)
     assert facts["pool_from"] == str(tmp_path / "run")
     with pytest.raises(NeolError, match="pool = 500 is not allowed; '.*' holds"):
-        run_pool(tmp_path / "run", 500)
+        run_pool(tmp_path / "run", 500, 4, 2)
     with pytest.raises(NeolError, match="is a run of task 'cartpole', so its topologies do not fit 'hopper'"):
         open_stage(TaskSetting("hopper", run=Path(tmp_path / "run"), **{**SMALL, "pool": 3}))
 

@@ -46,7 +46,7 @@ def test_every_moment_is_that_of_a_deployed_network_in_a_plain_loop(name: str) -
     phenotype = compile_phenotypes(genome(task), task.n_inputs, task.n_outputs)
     document = network_json.to_document(phenotype, genome(task), 0, False)
     settings = vars(PlasticityConfig(**HEBB))
-    net = PlasticNetwork.from_json({**document, "interface": to_document(task), "plasticity": settings})
+    net = PlasticNetwork.from_json({**document, "interface": to_document(task), "plasticity": settings}, trust=True)
     moments = [m._replace(weights=m.weights.copy()) for m in lived(task, 4, 30)]
     env, total, count = make(task), 0.0, 0
     observation, _ = env.reset(seed=4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -121,3 +122,33 @@ def test_without_ray_the_sentence_says_how_to_install_it(tmp_path: Path, monkeyp
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(NeolError, match=r"pip install 'neol\[ray\]'"):
         neol.train("cartpole", out=tmp_path / "r", executor="ray", generations=1)
+
+
+LISTENING = """
+import json, os
+from pathlib import Path
+from neol.rollout.ray_workers import connect
+
+ray, ours = connect(1, "")
+ray.get(ray.remote(num_cpus=1)(lambda: 1).remote())
+queue, inodes = [os.getpid()], set()
+while queue:
+    pid = queue.pop()
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        queue += [int(c) for c in (task / "children").read_text().split()]
+    for fd in Path(f"/proc/{pid}/fd").glob("*"):
+        try:
+            inodes.add(os.readlink(fd))
+        except OSError:
+            pass
+lines = [line.split() for p in ("tcp", "tcp6") for line in Path("/proc/net", p).read_text().splitlines()[1:]]
+print(json.dumps([p[1].split(":")[0] for p in lines if p[3] == "0A" and f"socket:[{p[9]}]" in inodes]))
+ray.shutdown()
+"""
+
+
+def test_a_cluster_of_our_own_listens_on_this_machine_alone() -> None:
+    done = subprocess.run([sys.executable, "-c", LISTENING], capture_output=True, text=True, check=True, timeout=300)
+    addresses = json.loads(done.stdout.splitlines()[-1])
+    assert len(addresses) >= 3
+    assert set(addresses) <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}

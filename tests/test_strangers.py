@@ -104,7 +104,7 @@ def untrained(name: str, **kwargs: Any) -> PlasticNetwork:
     phenotypes = compile_phenotypes(genomes, task.n_inputs, task.n_outputs)
     document = network_json.to_document(phenotypes, genomes, 0, False)
     settings = vars(PlasticityConfig(rule="hebb"))
-    return PlasticNetwork.from_json({**document, "interface": to_document(task), "plasticity": settings})
+    return PlasticNetwork.from_json({**document, "interface": to_document(task), "plasticity": settings}, trust=True)
 
 
 # -- one number of shape () ---------------------------------------------------------------------------------------

@@ -184,7 +184,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
 
 def test_workers_of_a_study_in_a_shells_background_can_be_interrupted() -> None:
     """There SIGINT is ignored, and children inherit that; a backend ends its workers with it."""
-    command = [sys.executable, "-m", "neol.studies.worker"]
+    command = [sys.executable, "-m", "neol.studies.worker", str(os.getpid())]
     ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=ignore) as worker:
         deadline = time.monotonic() + 60

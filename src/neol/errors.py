@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 from neol.synonyms import NOTES, SYNONYMS
 
+LONGEST = 1000  # characters of a sentence; what a file or a user wrote may be long
 EXIT_FAILED_RUNS, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -16,14 +17,15 @@ class NeolError(ValueError):
     """
 
     def __init__(self, sentence: str) -> None:
-        self.sentence = " ".join(sentence.splitlines())
+        text = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(sentence.splitlines()))
+        self.sentence = text if len(text) <= LONGEST else f"{text[: LONGEST - 205]} ... {text[-200:]}"
         super().__init__(re.sub(r"(?<![\w-])--([a-z][a-z-]*)", _argument, self.sentence))
 
 
 def _argument(option: re.Match[str]) -> str:
     """`--resume` -> `resume=True`, `--max-env-steps` -> `max_env_steps`."""
     name = option[1].replace("-", "_")
-    return f"{name}=True" if name in ("resume", "overwrite") else name
+    return f"{name}=True" if name in ("resume", "overwrite", "trust") else name
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

@@ -47,7 +47,11 @@ def _constants_from(text: str) -> Iterator[str]:
 def kernel(function: F, **options: Any) -> F:
     """Compile without the GIL, with IEEE division, cached on disk."""
     options = {"_nrt": True, **options}  # said, since a callee would take its first caller's, into the cache
-    dispatcher: Any = njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+    how = {"nogil": True, "error_model": "numpy", **options}
+    try:
+        dispatcher: Any = njit(cache=True, **how)(function)
+    except RuntimeError:  # there is no folder that a cache could be written to: every process compiles anew
+        return njit(**how)(function)
     dispatcher._cache._cache_file._source_stamp = _source_stamp()
     return dispatcher
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from neol import seeding
+from neol.arrays import Array, checked, same
 from neol.baselines import settings as baseline_settings
 from neol.baselines.policy import Policy, from_arrays, play, save_policy
 from neol.baselines.sbx import PACKAGES, Learner, require_packages
@@ -96,6 +97,20 @@ class BaselineTraining:
         for i, (_, _, policy) in enumerate(self.candidates):
             arrays |= named(f"candidate{i}", policy.arrays())
         return {**arrays, "scores": np.array([c[:2] for c in self.candidates])}
+
+    def checked(self, arrays: Mapping[str, np.ndarray], what: str) -> Mapping[str, np.ndarray]:
+        """As a learner that was just made has them; a replay buffer may be filled."""
+        scores = np.asarray(arrays.get("scores", ()))
+        if scores.dtype != np.float64 or scores.shape not in ((0,), (len(scores), 2)) or len(scores) >= CANDIDATES:
+            raise NeolError(f"{what} is damaged: scores must be numbers of at most {CANDIDATES - 1} candidates.")
+        if not (np.isfinite(scores).all() and (scores.reshape(-1, 2)[:, 1] >= 0).all()):
+            raise NeolError(f"{what} is damaged: scores must be finite, and of intervals from 0 on.")
+        policy = self.learner.policy().arrays()
+        declared: dict[str, Any] = {"scores": Array("f8", scores.shape)}
+        declared |= {f"learner.{k}": spec for k, spec in self.learner.declared().items()}
+        for i in range(len(scores)):
+            declared |= {f"candidate{i}.{k}": spec for k, spec in same(policy).items()}
+        return checked(arrays, declared, what)
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         self.learner.restore(part(arrays, "learner"))

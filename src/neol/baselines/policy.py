@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,9 +68,28 @@ def from_arrays(arrays: Mapping[str, np.ndarray]) -> Policy:
     """The policy that `arrays` came from."""
     count = sum(k.startswith("weight") for k in arrays)
     weights, biases = (tuple(arrays[f"{k}{i}"] for i in range(count)) for k in ("weight", "bias"))
+    _check(weights, biases, arrays)
     return Policy(
         weights, biases, str(arrays["activation"]), str(arrays["output"]), arrays["mean"], arrays["var"]
     )  # fmt: skip
+
+
+def _check(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], arrays: Mapping[str, np.ndarray]) -> None:
+    """A ValueError where layers do not fit each other, or names are others."""
+    for w, b in zip(weights, biases, strict=True):
+        fits = w.dtype == b.dtype == np.float32 and w.ndim == 2 and b.shape == w.shape[1:] and w.size
+        if not fits:
+            raise ValueError(f"a layer of {w.dtype} {w.shape} with biases of {b.dtype} {b.shape}")
+    sizes = [w.shape for w in weights]
+    if not sizes or any(a[1] != b[0] for a, b in pairwise(sizes)):
+        raise ValueError(f"layers of {sizes} do not fit")
+    for name in ("mean", "var"):
+        if arrays[name].dtype != np.float64 or arrays[name].shape not in ((0,), (sizes[0][0],)):
+            raise ValueError(f"{name} of {arrays[name].dtype} {arrays[name].shape}")
+    if len(arrays["mean"]) != len(arrays["var"]):
+        raise ValueError("mean and var do not fit")
+    if str(arrays["activation"]) not in ("tanh", "relu") or str(arrays["output"]) not in (ARGMAX, CLIP, TANH):
+        raise ValueError(f"activation {arrays['activation']!s:.20}, output {arrays['output']!s:.20}")
 
 
 def save_policy(path: Path, policy: Policy) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from neol import seeding
+from neol.arrays import Array, same
 from neol.baselines.policy import ARGMAX, CLIP, TANH, Policy
 from neol.baselines.settings import BaselineConfig, linear_from
 from neol.baselines.vec_env import PoolEnv
@@ -119,6 +120,17 @@ class Learner:
             arrays |= {f"replay.{k}": getattr(replay, k)[:filled] for k in _REPLAY}
             arrays["replay.at"] = np.array([replay.pos, replay.full])
         return arrays
+
+    def declared(self) -> dict[str, Any]:
+        """What `restore` needs: shapes as in this learner, which was just made."""
+        out: dict[str, Any] = same(self.state())
+        out["counts"] = Array("i8", (2,), low=0)
+        if self.config.algorithm == "sac":
+            size = self.model.replay_buffer.buffer_size
+            for k in _REPLAY:
+                out[f"replay.{k}"] = out[f"replay.{k}"]._replace(shape=("filled", *out[f"replay.{k}"].shape[1:]))
+            out["replay.at"] = Array("i8", (2,), low=0, high=size)
+        return out
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from a state."""

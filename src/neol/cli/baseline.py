@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 
+from neol.cli.options import path_of
 from neol.envs.tasks import TASKS
 from neol.errors import EXIT_INTERRUPTED
 
@@ -17,7 +17,7 @@ def baseline_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-env-steps", type=int, required=True, metavar="N", help="stop at the update that gets there"
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the run's folder")
+    parser.add_argument("--out", type=path_of, required=True, metavar="DIR", help="the run's folder")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything (0)")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out (or start it)")
     parser.add_argument("--overwrite", action="store_true", help="begin anew in --out, whatever run is there")
@@ -39,7 +39,7 @@ def baseline_command(args: argparse.Namespace) -> int:
     from neol.baselines.loop import train
     from neol.envs.registry import parse_kwargs
     from neol.training.run_folder import POLICY
-    from neol.training.summary import BaselineSummary
+    from neol.training.summary import BaselineSummary, shown
 
     names = ("max_env_steps", "out", "seed", "resume", "overwrite", "threads", "max_steps", "interval")
     settings = {name: getattr(args, name) for name in names}
@@ -61,7 +61,7 @@ def baseline_command(args: argparse.Namespace) -> int:
         "final": (s.final_return_mean, s.final_return_ci95),
     }
     for what, (mean, (low, high)) in measured.items():
-        print(f"  held-out return of the {what} policy".ljust(41) + f"{mean:.1f}  "
-              f"(95 % CI {low:.1f} to {high:.1f}, {s.champion_episodes} fresh episodes)")  # fmt: skip
+        print(f"  held-out return of the {what} policy".ljust(41) + f"{shown(mean)}  "
+              f"(95 % CI {shown(low)} to {shown(high)}, {s.champion_episodes} fresh episodes)")  # fmt: skip
     print(f"  {s.parameters:,} parameters; {run.path / POLICY}")
     return 0

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import neol
+from neol.cli.options import path_of
 from neol.config.schema import field_choices
 from neol.errors import NeolError
+from neol.files import check_no_links, finite
 
 
 def evaluate_options(p: argparse.ArgumentParser) -> None:
@@ -27,28 +29,31 @@ def evaluate_options(p: argparse.ArgumentParser) -> None:
         "--trial-weights", metavar="NAMES", help="how much each counts: mean, last or K numbers (as in training)"
     )
     _change_option(p)
+    _trust_argument(p)
     p.add_argument("--json", action="store_true", help="print JSON")
 
 
 def replay_options(p: argparse.ArgumentParser) -> None:
     _run_argument(p)
-    p.add_argument("--out", type=Path, metavar="FILE", help="file to write, .mp4 or .gif (RUN/agent.mp4)")
+    p.add_argument("--out", type=path_of, metavar="FILE", help="file to write, .mp4 or .gif (RUN/agent.mp4)")
+    p.add_argument("--task", help="another task to play (default: the run's own)")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episode (0)")
     p.add_argument("--max-steps", type=int, default=0, metavar="N", help="longest episode; 0 = as in training")
     p.add_argument("--plasticity", choices=("on", "off"), default="on", help="let it learn or not (on)")
     p.add_argument("--trials", type=int, metavar="K", help="trials of the life (as in training)")
     _change_option(p)
+    _trust_argument(p)
 
 
 def draw_options(p: argparse.ArgumentParser) -> None:
     _run_argument(p, nargs="+")
-    p.add_argument("--out", type=Path, metavar="FILE", help="network drawing, .svg or .png (RUN/network.svg)")
-    p.add_argument("--curve", type=Path, metavar="FILE", help="learning curve, .svg or .png (RUN/curve.svg)")
+    p.add_argument("--out", type=path_of, metavar="FILE", help="network drawing, .svg or .png (RUN/network.svg)")
+    p.add_argument("--curve", type=path_of, metavar="FILE", help="learning curve, .svg or .png (RUN/curve.svg)")
 
 
 def export_options(p: argparse.ArgumentParser) -> None:
     _run_argument(p)
-    p.add_argument("--out", type=Path, metavar="FILE", help="file to write, .json (default: print it)")
+    p.add_argument("--out", type=path_of, metavar="FILE", help="file to write, .json (default: print it)")
     p.add_argument("--static", action="store_true", help="leave out what neat-python's format does not have")
 
 
@@ -59,7 +64,11 @@ def _change_option(p: argparse.ArgumentParser) -> None:
 
 def _run_argument(parser: argparse.ArgumentParser, **how: Any) -> None:
     several = ", or several of them" if how else ""
-    parser.add_argument("run", metavar="RUN", type=Path, help=f"a run's folder, or a champion.json{several}", **how)
+    parser.add_argument("run", metavar="RUN", type=path_of, help=f"a run's folder, or a champion.json{several}", **how)
+
+
+def _trust_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--trust", action="store_true", help="import the environment (module:name) that the file names")
 
 
 def network_of(path: Path) -> Any:
@@ -75,14 +84,16 @@ def _max_steps(args: argparse.Namespace, net: Any) -> int:
 
 
 def evaluate_command(args: argparse.Namespace) -> int:
+    from neol.training.summary import shown
+
     net = network_of(args.run)
     limit = _max_steps(args, net)
     modes = {"on": [True], "off": [False], "both": [True, False]}[args.plasticity]
-    lives = {"trials": args.trials, "trial_weights": args.trial_weights, "change": args.change}
+    lives = {"trials": args.trials, "trial_weights": args.trial_weights, "change": args.change, "trust": args.trust}
     how = (args.threads, args.engine, args.env_kwargs)
     results = [neol.evaluate(net, args.task, args.episodes, args.seed, on, limit, *how, **lives) for on in modes]
     if args.json:
-        print(json.dumps({"on" if r.plasticity else "off": r.as_dict() for r in results}, indent=1))
+        print(json.dumps(finite({"on" if r.plasticity else "off": r.as_dict() for r in results}), indent=1))
         return 0
     for r in results:
         low, high = r.ci95
@@ -90,19 +101,20 @@ def evaluate_command(args: argparse.Namespace) -> int:
         several = r.by_trial.shape[1] > 1
         what = f"{len(r.returns)} {'lives' if several else 'episodes'}"
         without = f", {r.failed} failed and left out" if r.failed else ""
-        print(f"plasticity {state}  mean return {r.mean:.1f}  (95 % CI {low:.1f} to {high:.1f}; SD {r.std:.1f}; "
-              f"min {r.returns.min():.1f}, max {r.returns.max():.1f}; {what}{without})")  # fmt: skip
+        spread = f"SD {shown(r.std)}; min {shown(r.returns.min())}, max {shown(r.returns.max())}"
+        print(f"plasticity {state}  mean return {shown(r.mean)}  (95 % CI {shown(low)} to {shown(high)}; {spread}; "
+              f"{what}{without})")  # fmt: skip
         if several:
-            print(f"  return by trial  {' '.join(f'{x:.1f}' for x in r.by_trial.mean(axis=0))}")
+            print(f"  return by trial  {' '.join(shown(x) for x in r.by_trial.mean(axis=0))}")
     return 0
 
 
 def replay_command(args: argparse.Namespace) -> int:
     net = network_of(args.run)
-    out = args.out or (args.run if args.run.is_dir() else args.run.parent) / "agent.mp4"
-    path, total = neol.replay(
-        net, out, args.seed, _max_steps(args, net), args.plasticity == "on", trials=args.trials, change=args.change
-    )
+    out = args.out or _own(args.run if args.run.is_dir() else args.run.parent, "agent.mp4")
+    limit, learning = _max_steps(args, net), args.plasticity == "on"
+    lives = {"trials": args.trials, "change": args.change, "trust": args.trust}
+    path, total = neol.replay(net, out, args.seed, limit, learning, args.task, **lives)
     print(f"{path}: an episode with return {total:.1f}")
     return 0
 
@@ -115,11 +127,18 @@ def draw_command(args: argparse.Namespace) -> int:
     for path, net in zip(args.run, networks, strict=True):
         if path.is_dir():
             run = neol.load(path)
-            made = drawings(run, args.out or run.path / "network.svg", args.curve or run.path / "curve.svg", net)
+            network, curve = args.out or _own(path, "network.svg"), args.curve or _own(path, "curve.svg")
+            made = drawings(run, network, curve, net)
         else:
-            made = {"network": _drawing(net, args.out or path.with_suffix(".svg"))}
+            made = {"network": _drawing(net, args.out or _own(path.parent, path.with_suffix(".svg").name))}
         print("\n".join(str(p) for p in made.values()))
     return 0
+
+
+def _own(folder: Path, name: str) -> Path:
+    """A file of a folder that the user named, where no other name was given."""
+    check_no_links(folder, [name])
+    return folder / name
 
 
 def drawings(run: Any, network: Path, curve: Path, net: Any = None) -> dict[str, Path]:

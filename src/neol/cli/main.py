@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -99,8 +100,25 @@ def _sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
 
 
+def _open_standard_streams() -> None:
+    """A closed one (`2>&-`) becomes nothing, so that no file of ours takes its number; and a file's name that is not
+    UTF-8 is printed as it is."""
+    for number, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(nothing := os.open(os.devnull, os.O_RDWR), number)
+            if nothing > 2:
+                os.close(nothing)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115 for the process
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; a user's mistake is one sentence on stderr and exit code 2."""
+    _open_standard_streams()
     parser = _parser()
     try:
         args = parser.parse_args(argv)

@@ -5,11 +5,21 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import re
+import sys
 import textwrap
+from pathlib import Path
 from typing import Any, NoReturn
 
 from neol.config.schema import Config, field_choices, field_help, field_type, fields, is_basic
 from neol.errors import NeolError, nearest
+
+
+def path_of(text: str) -> Path:
+    """A path on the command line; an empty one (of a variable that is not set) is a mistake, not the current folder."""
+    if not text or "\0" in text:
+        raise argparse.ArgumentTypeError("it must be a path, not an empty text")
+    return Path(text)
+
 
 UNSET = object()  # the value of an option that was not given
 WIDTH = 80  # columns of help where the terminal is no narrower
@@ -48,6 +58,9 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
         """As argparse's, but a subcommand names its own unknown options, with the nearest that it has."""
+        for word in args[0] if args and args[0] is not None else sys.argv[1:]:
+            if re.fullmatch(r"--[\w-]+=--", word):  # argparse would take it for nothing at all
+                raise NeolError(f"{self._where()}'--' is not allowed as the value of '{word[:-3]}'.")
         parsed, unknown = super().parse_known_args(*args, **kwargs)
         if unknown:
             name = unknown[0].split("=")[0]

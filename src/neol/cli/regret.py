@@ -7,10 +7,9 @@ import dataclasses
 import json
 import math
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
-from neol.cli.options import Parser
+from neol.cli.options import Parser, path_of
 from neol.envs.tasks import TASKS
 
 
@@ -26,7 +25,7 @@ def regret_options(parser: argparse.ArgumentParser) -> None:
         q.add_argument("--seed", type=int, default=0, help="the first seed (0)" if q is p else "seed (0)")
         q.add_argument("--constant", type=float, default=1.0, metavar="C", help="C of assumption A5 (1)")
         q.add_argument(
-            "--out", type=Path, required=True, metavar="DIR", help="folder for regret.npz, .json, .md and figures"
+            "--out", type=path_of, required=True, metavar="DIR", help="folder for regret.npz, .json, .md and figures"
         )
         q.add_argument("--json", action="store_true", help="print regret.json")
         q.add_argument("--quiet", action="store_true", help="no progress, only the result")
@@ -48,7 +47,9 @@ def regret_options(parser: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--reach", type=float, default=0.0, help="how far weights move a loss, C D U; 0 = the adversary's own"
     )
-    task.add_argument("--run", type=Path, metavar="RUN", help="take the topologies from a run's species (random ones)")
+    task.add_argument(
+        "--run", type=path_of, metavar="RUN", help="take the topologies from a run's species (random ones)"
+    )
     task.add_argument(
         "--eta", type=float, default=0.0, help="plasticity step; 0 = D / (U sqrt T), U from a pilot round"
     )

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from neol.cli.options import Parser
+from neol.cli.options import Parser, path_of
 from neol.config.schema import check_value
 from neol.errors import EXIT_FAILED_RUNS, EXIT_INTERRUPTED, NeolError
 
@@ -20,8 +20,8 @@ from neol.errors import EXIT_FAILED_RUNS, EXIT_INTERRUPTED, NeolError
 def study_options(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="kind", metavar="run|list|status|export", parser_class=Parser, required=True)
     p = kinds.add_parser("run", help="run what is missing of a study")
-    p.add_argument("file", metavar="FILE", type=Path, help="the study: a TOML file, or a bundled one's name")
-    p.add_argument("--out", metavar="DIR", type=Path, help="the study's folder (runs/study-FILE)")
+    p.add_argument("file", metavar="FILE", type=path_of, help="the study: a TOML file, or a bundled one's name")
+    p.add_argument("--out", metavar="DIR", type=path_of, help="the study's folder (runs/study-FILE)")
     p.add_argument("--jobs", type=int, default=0, metavar="N", help="runs at a time, one core each; 0 = one per core")
     p.add_argument("--seeds", help="a count n (seeds 0 .. n - 1) or a list 0,1,5 instead of the file's")
     p.add_argument("--scale", type=float, default=1.0, metavar="X", help="multiply every budget with this (1)")
@@ -33,20 +33,20 @@ def study_options(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--quiet", action="store_true", help="no progress, only the result")
     kinds.add_parser("list", help="the bundled studies, by name")
     p = kinds.add_parser("status", help="how a study stands")
-    p.add_argument("study", metavar="DIR", type=Path, help="a study's folder")
+    p.add_argument("study", metavar="DIR", type=path_of, help="a study's folder")
     p.add_argument("--json", action="store_true", help="print JSON")
     p = kinds.add_parser("export", help="a study's results as CSV, or its database trimmed")
-    p.add_argument("study", metavar="DIR", type=Path, help="a study's folder")
+    p.add_argument("study", metavar="DIR", type=path_of, help="a study's folder")
     p.add_argument("--csv", nargs="?", const="-", metavar="FILE", help="one line per cell (default: print it)")
-    p.add_argument("--database", type=Path, metavar="FILE", help="a copy with what reports need, and no more")
+    p.add_argument("--database", type=path_of, metavar="FILE", help="a copy with what reports need, and no more")
 
 
 def report_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="DIR", type=Path, help="a study's folder")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the report (DIR/report)")
+    parser.add_argument("study", metavar="DIR", type=path_of, help="a study's folder")
+    parser.add_argument("--out", type=path_of, metavar="DIR", help="folder for the report (DIR/report)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (0)")
     parser.add_argument(
-        "--regret", type=Path, nargs="+", default=[], metavar="DIR", help="tell of these `neol regret` too"
+        "--regret", type=path_of, nargs="+", default=[], metavar="DIR", help="tell of these `neol regret` too"
     )
     parser.add_argument("--quiet", action="store_true", help="print nothing but the report's path")
 
@@ -149,10 +149,13 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def report_command(args: argparse.Namespace) -> int:
+    from neol.files import check_no_links
     from neol.report.report import make_report
     from neol.studies.study import Study
 
     check_value("seed", args.seed)
+    if args.out is None:
+        check_no_links(args.study, ["report"])
     page = make_report(Study(args.study), args.out or args.study / "report", args.seed, args.regret)
     if not args.quiet:
         print((page.parent / "verdicts.txt").read_text(encoding="utf-8"), end="")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from neol.cli.champion import drawings
-from neol.cli.options import UNSET, Parser, settings_options
+from neol.cli.options import UNSET, Parser, path_of, settings_options
 from neol.config.schema import fields
 from neol.envs.tasks import TASKS
 from neol.errors import EXIT_INTERRUPTED, NeolError
@@ -20,12 +20,13 @@ from neol.training.configure import PRESETS, configure
 
 def train_options(parser: Parser) -> None:
     parser.add_argument("task", metavar="TASK", nargs="?", help=f"{', '.join(TASKS)}, a Gymnasium id, or module:id")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="the run's folder (a new one under runs/)")
+    parser.add_argument("--out", metavar="DIR", type=path_of, help="the run's folder (a new one under runs/)")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out (or start it)")
     parser.add_argument("--overwrite", action="store_true", help="begin anew in --out, whatever run is there")
     parser.add_argument("--preset", default="default", help=f"base settings: {', '.join(PRESETS)}")
-    parser.add_argument("--config", metavar="FILE.toml", type=Path, help="settings, as a run's config.toml")
-    parser.add_argument("--neat-config", metavar="FILE", type=Path, help="a neat-python configuration file")
+    parser.add_argument("--config", metavar="FILE.toml", type=path_of, help="settings, as a run's config.toml")
+    parser.add_argument("--neat-config", metavar="FILE", type=path_of, help="a neat-python configuration file")
+    parser.add_argument("--trust", action="store_true", help="import the environment (module:name) that a file names")
     parser.add_argument("--film", action="store_true", help="film, draw and plot the champion at the end")
     parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
@@ -42,7 +43,8 @@ def train_command(args: argparse.Namespace) -> int:
     if args.task is None and args.config is None and not stored:
         raise NeolError(f"train needs a TASK; valid: {', '.join(TASKS)}.")
     if args.out is None:
-        configure(args.task, config_file=args.config, **source, **settings)  # mistakes, before anything heavy is loaded
+        # mistakes, before anything heavy is loaded
+        configure(args.task, config_file=args.config, trust=args.trust, **source, **settings)
     from neol.training.loop import train
     from neol.training.observers import Observer, Started
     from neol.training.run import Run
@@ -59,12 +61,12 @@ def train_command(args: argparse.Namespace) -> int:
     try:
         run = train(
             args.task, out=args.out, observers=[where], resume=args.resume, overwrite=args.overwrite,
-            progress=not args.quiet, config=args.config, **source, **settings,
+            progress=not args.quiet, config=args.config, trust=args.trust, **source, **settings,
         )  # fmt: skip
     except KeyboardInterrupt:
         return say_interrupted(where.path and Path(os.path.relpath(where.path)), "train")
     if args.out is None or not args.out.is_absolute():
-        run = Run(os.path.relpath(run.path))  # as it was named
+        run = Run(os.path.relpath(run.path), trust=True)  # as it was named
     pictures = _pictures(run) if args.film else {}
     if args.json:
         print(json.dumps(run.summary.as_dict(), indent=1))
@@ -93,23 +95,25 @@ def _pictures(run: Any) -> dict[str, Path]:
 
 
 def print_summary(run: Any, pictures: dict[str, Path]) -> None:
+    from neol.training.summary import shown
+
     s = run.summary
     low, high = s.champion_return_ci95
     print(f"{s.task}: {s.status} after {s.generations} generations, {s.env_steps:,} env steps, "
           f"{s.wall_seconds:.0f} s ({s.steps_per_second:,.0f} steps/s)")  # fmt: skip
-    print(f"  best fitness of the final generation   {s.best_fitness:.1f}  (the luckiest of the population)")
-    print(f"  champion's held-out return             {s.champion_return_mean:.1f}  "
-          f"(95 % CI {low:.1f} to {high:.1f}, {s.champion_episodes} fresh episodes)")  # fmt: skip
+    print(f"  best fitness of the final generation   {shown(s.best_fitness)}  (the luckiest of the population)")
+    print(f"  champion's held-out return             {shown(s.champion_return_mean)}  "
+          f"(95 % CI {shown(low)} to {shown(high)}, {s.champion_episodes} fresh episodes)")  # fmt: skip
     if s.start_return_mean is not None:
         low, high = s.start_return_ci95
         same = "; it is the champion still" if s.champion_is_start else ""
-        print(f"  the start's, on the same episodes      {s.start_return_mean:.1f}  "
-              f"(95 % CI {low:.1f} to {high:.1f}{same})")  # fmt: skip
-    print(f"  the same champion without plasticity   {s.champion_without_plasticity_return_mean:.1f}")
+        print(f"  the start's, on the same episodes      {shown(s.start_return_mean)}  "
+              f"(95 % CI {shown(low)} to {shown(high)}{same})")  # fmt: skip
+    print(f"  the same champion without plasticity   {shown(s.champion_without_plasticity_return_mean)}")
     if s.champion_return_by_trial:
-        print(f"  champion's return by trial             {' '.join(f'{x:.1f}' for x in s.champion_return_by_trial)}")
+        print(f"  champion's return by trial             {' '.join(shown(x) for x in s.champion_return_by_trial)}")
         without = s.champion_without_plasticity_return_by_trial
-        print(f"  the same without plasticity            {' '.join(f'{x:.1f}' for x in without)}")
+        print(f"  the same without plasticity            {' '.join(shown(x) for x in without)}")
     print(f"  champion: {s.champion_nodes} nodes, {s.champion_connections} connections")
     for what, path in {"champion": run.champion_path, **pictures}.items():
         print(f"  {what + ':':<18}{path}")

@@ -36,13 +36,14 @@ def convert(name: str, value: Any, kind: Any) -> Any:
                 value = ",".join(str(float(v)) for v in value)
             if not isinstance(value, str | int | float) or isinstance(value, bool):
                 raise ValueError
+            str(value).encode("utf-8")  # a UnicodeEncodeError is a ValueError: it could not be written to a file
             return str(value).strip()
         if name == "env_kwargs":
             return _pairs(value)
         if name == "change":
             return _changes(value)
         items = value.replace(",", " ").split() if isinstance(value, str) else list(value)
-        if not items or not all(isinstance(i, str) for i in items):
+        if not items or not all(isinstance(i, str) and i.encode("utf-8") for i in items):
             raise ValueError
         return tuple(items)
     except (ValueError, TypeError, OverflowError):
@@ -68,9 +69,11 @@ def _changes(value: Any) -> tuple[str, ...]:
 def _pairs(value: Any) -> tuple[str, ...]:
     """Arguments of an environment as key=value words; a mapping becomes such."""
     if isinstance(value, Mapping):
-        return tuple(f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in value.items())
+        value = [f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in value.items()]
     items = [value] * (value != "") if isinstance(value, str) else list(value)
-    if not all(isinstance(i, str) and i.partition("=")[0].isidentifier() and "=" in i for i in items):
+    if not all(
+        isinstance(i, str) and i.encode("utf-8") and i.partition("=")[0].isidentifier() and "=" in i for i in items
+    ):
         raise ValueError
     return tuple(items)
 

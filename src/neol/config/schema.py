@@ -34,7 +34,7 @@ from neol.errors import NeolError, closest, nearest
 
 # Of neol.train, beside the settings.
 ARGUMENTS = (
-    "out", "resume", "overwrite", "config", "preset", "neat_config", "progress", "callback", "observers",
+    "out", "resume", "overwrite", "config", "preset", "neat_config", "progress", "callback", "observers", "trust",
 )  # fmt: skip
 
 

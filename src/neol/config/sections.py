@@ -60,7 +60,7 @@ class RunConfig:
     neat-es does so in several topologies, which evolve; hedge selects from a pool of random topologies."""
     max_env_steps: int = field(default=0, metadata=_basic(_range(0, 2**62)))
     """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
-    fitness_target: float = field(default=math.inf, metadata=_basic())
+    fitness_target: float = field(default=math.inf, metadata=_basic(_range(-1e300)))
     """Stop when a generation's best fitness reaches this; inf = never."""
     start: str = field(default="", metadata=_basic({"words": True}))
     """Begin from the champion of this run's folder or network file, on a task with as many inputs and outputs."""

@@ -15,7 +15,8 @@ from neol.config import checks
 from neol.config.schema import check_value
 from neol.deploy.plastic_network import PlasticNetwork
 from neol.envs.registry import Maker, choose_engine, find
-from neol.envs.tasks import Task
+from neol.envs.tasks import TASKS, Task
+from neol.envs.trust import check_trusted
 from neol.errors import NeolError
 from neol.rollout.attributes import check_attributes
 from neol.rollout.envpool_player import EnvPoolEngine
@@ -89,6 +90,7 @@ def evaluate(
     trials: int | None = None,
     trial_weights: str | Sequence[float] | None = None,
     change: str | Sequence[str] | None = None,
+    trust: bool = False,
 ) -> Evaluation:
     """Play fresh episodes of a task (name, Gymnasium id, or a function that makes it; the network's own if not given).
 
@@ -97,12 +99,13 @@ def evaluate(
     environment cannot play (it raises, or returns NaN) are left out and counted; if it can play none: a NeolError.
     `trials` episodes make a life, `trial_weights` say how much each counts, `change` is how the world differs from its
     simulator (() = not at all): as in training if not given.
+    `trust`: an environment that the network's file names as `module:name` may be imported.
     """
     given = {"episodes": episodes, "seed": seed, "threads": threads, "max_steps": max_steps, "engine": engine}
     for name, value in given.items():
         check_value(name, value)
     net = controller(network)
-    found = fitting_task(net, task, env_kwargs)
+    found = fitting_task(net, task, env_kwargs, trust)
     limit = max_steps or found.max_steps
     weights, changes = _trained_lives(net, trials, trial_weights, change)
     world = _world(found, changes, limit, len(weights))
@@ -170,13 +173,18 @@ def fitting_task(
     net: PlasticNetwork,
     name: str | Maker | None = None,
     env_kwargs: Mapping[str, Any] | Sequence[str] | None = None,
+    trust: bool = False,
 ) -> Task:
-    """The task to run a network on; its inputs and outputs must be the network's."""
+    """The task to run a network on; its inputs and outputs must be the network's. What the file names is not imported
+    without the user's word."""
     own = name is None
     name = name or net.interface.get("task")
     if name is None:
         raise NeolError("the network does not say which task it is for; name the task.")
     kwargs = net.interface.get("env_kwargs", {}) if own and env_kwargs is None else env_kwargs or ()
+    if own and not (trust or net.trusted):
+        stored: Any = kwargs if env_kwargs is None else {}
+        check_trusted(str(name), stored, "the network's file", "--task, or --trust")
     task = find(name if callable(name) else str(name), check_value("env_kwargs", kwargs))
     if (net.network.inputs, net.network.outputs) != (task.n_inputs, task.n_outputs):
         raise NeolError(
@@ -195,9 +203,16 @@ class Lifetime(NamedTuple):
 
 
 def lifetime(net: PlasticNetwork, seed: int = 0, max_steps: int = 0) -> Lifetime:
-    """Let a network live one episode of its task, and keep its weights of every step."""
+    """Let a network live one episode of its task, one of our own, and keep its weights of every step.
+
+    It is for reports, whose networks come from a database: that decides neither what is made nor for how long.
+    """
+    name = net.interface.get("task")
+    if not isinstance(name, str) or name not in TASKS or net.interface.get("env_kwargs"):
+        raise NeolError(f"'{str(name)[:60]}' is not one of NEOL's own tasks, and a report makes no other environment.")
     task = fitting_task(net)
-    lived = one_life(task, net.network.phenotype, _life(net, task, True, UNCHANGED), seed, max_steps or task.max_steps)
+    limit = min(max_steps if max_steps > 0 else task.max_steps, task.max_steps)
+    lived = one_life(task, net.network.phenotype, _life(net, task, True, UNCHANGED), seed, limit)
     weights, rewards = zip(*((moment.weights.copy(), moment.reward) for moment in lived), strict=True)
     return Lifetime(np.array(weights), np.array(rewards[1:]), list(net.weights))
 
@@ -211,6 +226,7 @@ def replay(
     task: str | Maker | None = None,
     trials: int | None = None,
     change: str | Sequence[str] | None = None,
+    trust: bool = False,
 ) -> tuple[Path, float]:
     """Film one life of a run's champion, or of a network, into .mp4 or .gif; return the file and the life's return.
 
@@ -222,7 +238,7 @@ def replay(
     for name, value in (("seed", seed), ("max_steps", max_steps)):
         check_value(name, value)
     net = controller(network)
-    of = fitting_task(net, task)
+    of = fitting_task(net, task, trust=trust)
     limit = max_steps or of.max_steps
     weights, changes = _trained_lives(net, trials, change=change)
     life = _life(net, of, plasticity, _world(of, changes, limit, len(weights)))

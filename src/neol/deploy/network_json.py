@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from neol.errors import NeolError
+from neol.files import read_text
 from neol.neat.genes import CONNECTION, GENOME, NODE, Gene, gene_from_json, gene_to_json, genes_of
 from neol.neat.genome import Genomes, empty_genomes
 from neol.network.phenotype import Phenotypes, compile_phenotypes
@@ -97,10 +98,10 @@ def read_document(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[d
         return dict(source), "network"
     name = f"'{source}'"
     try:
-        document = json.loads(Path(source).read_text(encoding="utf-8"), parse_constant=_no_constant)
+        document = json.loads(read_text(source), parse_constant=_no_constant)
     except OSError as e:
         raise NeolError(f"cannot read {name}: {e.strerror}.") from None
-    except (ValueError, RecursionError) as e:
+    except (ValueError, TypeError, RecursionError) as e:
         raise NeolError(f"{name} is not a network file: {e}.") from None
     if not isinstance(document, dict):
         raise NeolError(f"{name} is not a network file: it must hold a JSON object.")
@@ -124,21 +125,25 @@ def parse(source: str | os.PathLike[str] | Mapping[str, Any]) -> Network:
 def _parse(document: dict[str, Any], name: str) -> Network:
     version, kind = document.get("format_version"), document.get("network_type")
     if version != FORMAT_VERSION:
-        raise NeolError(f"{name} has format_version {version!r}; it must be '{FORMAT_VERSION}'.")
+        raise NeolError(
+            f"{name} has format_version {version!r}; it must be '{FORMAT_VERSION}': write it anew with `neol export` "
+            "of the NEOL that made it."
+        )
     if kind not in ("feedforward", "recurrent"):
         raise NeolError(f"{name} has network_type {kind!r}; it must be feedforward or recurrent.")
     if not isinstance(document.setdefault("metadata", {}), dict):
         raise NeolError(f"{name} has metadata that is not a JSON object.")
     inputs, outputs = (_ids(document["topology"], key, name) for key in ("input_keys", "output_keys"))
-    listed = [(_integer(n["id"], "node id", name), n) for n in document["nodes"] if n["type"] != "input"]
+    every = [(_integer(n["id"], "node id", name), n) for n in document["nodes"]]
+    listed = [(i, n) for i, n in every if n["type"] != "input"]
     nodes = dict(listed)
     if len(nodes) < len(listed):
-        twice = next(i for i, _ in listed if sum(i == k for k, _ in listed) > 1)
+        twice = Counter(i for i, _ in listed).most_common(1)[0][0]
         raise NeolError(f"{name} has node {twice} twice.")
     missing = [o for o in outputs if o not in nodes]
     if missing:
         raise NeolError(f"{name} has no node {missing[0]}, which output_keys names.")
-    order = [*outputs, *sorted(n for n in nodes if n not in outputs)]
+    order = [*outputs, *sorted(nodes.keys() - set(outputs))]
     place = {node: i for i, node in enumerate(order)} | {node: -1 - i for i, node in enumerate(inputs)}
     connections = _connections(document["connections"], place, name)
     genomes = empty_genomes(1, len(order), max(1, len(connections)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,11 @@ class PlasticNetwork:
     Each life (after `reset`) starts from the network's own weights; `weights` are those of now.
     """
 
-    def __init__(self, network: network_json.Network, settings: PlasticityConfig = PLAIN) -> None:
+    def __init__(
+        self, network: network_json.Network, settings: PlasticityConfig = PLAIN, trusted: bool = False
+    ) -> None:
         self.network, self.settings = network, settings
+        self.trusted = trusted  # whether the environment that its file names may be imported (envs/trust.py)
         self._plastic = plasticity(settings)
         self._interface = task_interface.read(network.document, network.inputs, network.outputs)
         self._slots = new_slots(network.phenotype, 1)
@@ -42,13 +46,18 @@ class PlasticNetwork:
         self.reset()
 
     @classmethod
-    def from_json(cls, source: str | os.PathLike[str] | Mapping[str, Any], **settings: Any) -> PlasticNetwork:
-        """Read neat-python's network JSON, with our `plasticity` object or without; settings override the file's."""
+    def from_json(
+        cls, source: str | os.PathLike[str] | Mapping[str, Any], trust: bool = False, **settings: Any
+    ) -> PlasticNetwork:
+        """Read neat-python's network JSON, with our `plasticity` object or without; settings override the file's.
+
+        `trust`: an environment that the file names as `module:name` may be imported when it is evaluated or filmed.
+        """
         network = network_json.parse(source)
         stored = network.document.get("plasticity", {})
         if not isinstance(stored, Mapping):
             raise NeolError("the network's plasticity is not a JSON object.")
-        return cls(network, _settings(PLAIN, {**stored, **settings}))
+        return cls(network, _settings(PLAIN, {**stored, **settings}), trust)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """The network with its weights of now; written to `path` if given."""
@@ -87,17 +96,24 @@ class PlasticNetwork:
 
     def reward(self, r: float) -> None:
         """Tell the reward that the last action earned: it gates the plasticity (at once, or at the next step)."""
+        try:
+            given = float(r)
+        except (TypeError, ValueError):
+            raise NeolError(f"reward = {r!r} is not allowed; it must be a number.") from None
+        if not math.isfinite(given):
+            warnings.warn("a reward is not finite: it counts as 0", RuntimeWarning, stacklevel=2)
+            given = 0.0
         if self._plastic.next_step:
-            self._pending = float(r)
+            self._pending = given
         else:
-            credit(self.network.phenotype, self._slots, 0, float(r), self._plastic)
+            credit(self.network.phenotype, self._slots, 0, given, self._plastic)
 
     def act(self, observation: Any) -> np.ndarray | int:
         """`activate`, as an action of the network's task."""
         return self._interface.action(self.activate(observation))
 
     def _step(self, slots: Slots, b: int, row: np.ndarray, reward: float) -> None:
-        seen = row
+        seen = row = _usable(row)
         if self.normal.on:
             seen = self._inputs
             normalize(self.normal, row, seen)
@@ -130,8 +146,7 @@ class PlasticNetwork:
             return np.asarray(self.act(observed[0])), state
         blank = new_slots(self.network.phenotype, len(observed))
         slots: Slots = blank if state is None else state
-        # kernels have no bounds checks
-        if not isinstance(slots, Slots) or [a.shape for a in slots] != [a.shape for a in blank]:
+        if not _like(slots, blank):  # kernels have no bounds checks
             raise NeolError(
                 f"this state is not allowed; it must be what predict returned for {len(observed)} observations "
                 "of this network."
@@ -147,6 +162,31 @@ class PlasticNetwork:
 
     def _weights(self) -> np.ndarray:
         return self._slots.weight[0, : len(self.network.phenotype.weight)]
+
+
+LARGEST_INPUT = 1e30  # so that products of two activities stay finite
+
+
+def _usable(row: np.ndarray) -> np.ndarray:
+    """Observations f8 (I,) that a state may keep: what is not a number counts as 0, what is too large as the largest.
+
+    An input of 0 teaches its connections nothing; NaN would stay in their traces and end all learning.
+    """
+    if np.isfinite(row).all() and np.abs(row).max(initial=0.0) <= LARGEST_INPUT:
+        return row
+    warnings.warn("an observation is not finite: such inputs count as 0", RuntimeWarning, stacklevel=4)
+    return np.where(np.isfinite(row), np.clip(row, -LARGEST_INPUT, LARGEST_INPUT), 0.0)
+
+
+def _like(slots: Any, blank: Slots) -> bool:
+    """Whether a state is what `predict` returned: arrays like these, of the one genome."""
+    if not isinstance(slots, Slots) or not all(isinstance(a, np.ndarray) for a in slots):
+        return False
+    same = all(
+        (a.shape, a.dtype) == (b.shape, b.dtype) and a.flags.c_contiguous and a.flags.writeable
+        for a, b in zip(slots, blank, strict=True)
+    )
+    return same and not slots.genome.any()
 
 
 def _settings(base: PlasticityConfig, changes: Mapping[str, Any]) -> PlasticityConfig:

@@ -22,6 +22,7 @@ from typing import Any
 
 from neol.envs.spaces import read_action, read_observation
 from neol.envs.tasks import TASKS, Task
+from neol.envs.trust import check_callable, check_module
 from neol.errors import NeolError, nearest
 
 DEFAULT_MAX_STEPS = 1000  # of an environment that names no limit
@@ -146,8 +147,10 @@ def _make(task: Task, render_mode: str | None) -> Any:
     arguments: dict[str, Any] = dict(task.env_kwargs)
     module, colon, rest = task.id.partition(":")
     if colon and module:
+        check_module(module)
         attribute = getattr(_imported(module), rest, None)
         if callable(attribute):
+            check_callable(attribute, task.id)
             return _checked(_called(attribute, arguments, render_mode), task)
         if rest not in gymnasium.registry:
             hint = nearest(rest, [n for n in dir(_imported(module)) if n[0].isalpha()])

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from neol.errors import NeolError
-from neol.figures.style import EDGE, FONT, GREEN, GRID, MUTED, NEGATIVE, POSITIVE, SUFFIXES, AnyPath, save, style
+from neol.figures.style import EDGE, FONT, GREEN, GRID, MUTED, NEGATIVE, POSITIVE, SUFFIXES, AnyPath, save, shown, style
 from neol.files import check_suffix, replacing
 
+LARGEST = 1e100  # a number beyond it is not drawn
 LINES: dict[str, tuple[str, Any, float]] = {  # colour, dashes, width
     "best": (POSITIVE, "-", 2.0), "mean": (NEGATIVE, "-", 1.3), "median": (GREEN, (0, (4, 1.5)), 1.3),
 }  # fmt: skip
@@ -31,9 +32,12 @@ def draw_curve(history: Mapping[str, np.ndarray], path: AnyPath, title: str = ""
     if missing := [n for n in needed if n not in history]:
         raise NeolError(f"cannot draw the curve: the history lacks {', '.join(missing)}.")
     columns = {n: np.asarray(history[n], float) for n in needed}
+    columns = {n: np.where(np.abs(v) <= LARGEST, v, np.nan) for n, v in columns.items()}  # nan is left out
     steps, below = columns["env_steps"], columns[own]
     if not len(steps):
         raise NeolError("cannot draw the curve: the history has no generations yet.")
+    if not np.isfinite(steps).all() or (steps < 0.0).any():
+        raise NeolError(f"cannot draw the curve: env_steps must be numbers from 0 to {LARGEST:g}.")
     known = below[np.isfinite(below)]
     lowest, highest = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     dot = "o" if len(steps) == 1 else None  # one point makes no line
@@ -45,7 +49,7 @@ def draw_curve(history: Mapping[str, np.ndarray], path: AnyPath, title: str = ""
         for name, (color, dashes, thick) in LINES.items():
             upper.plot(steps, columns[f"{name}_fitness"], color=color, ls=dashes, lw=thick, marker=dot, clip_on=not dot)
         lower.step(steps, below, where="post", color=MUTED, lw=1.3, marker=dot, clip_on=not dot)
-        for axes, label in ((upper, "fitness"), (lower, own.replace("_", " "))):
+        for axes, label in ((upper, "fitness"), (lower, shown(own.replace("_", " ")))):
             axes.spines[["top", "right"]].set_visible(False)
             axes.spines[["left", "bottom"]].set_color(EDGE)
             axes.tick_params(color=EDGE, labelcolor=MUTED, labelsize=FONT - 1)
@@ -56,7 +60,7 @@ def draw_curve(history: Mapping[str, np.ndarray], path: AnyPath, title: str = ""
         lower.xaxis.set_major_formatter(EngFormatter(sep=""))
         lower.set_xlabel(f"environment steps ({len(steps)} generation{'s' * (len(steps) > 1)})")
         _end_labels(upper, {n: columns[f"{n}_fitness"] for n in LINES})
-        figure.text(0.02, 0.955, title, va="center", size=FONT + 2)
+        figure.text(0.02, 0.955, shown(title, 90), va="center", size=FONT + 2)
         figure.align_ylabels()
         save(figure, part)
     return target

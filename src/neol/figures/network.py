@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neol.figures.large_network import draw_large, is_large
-from neol.figures.style import FAINT, FONT, INK, MUTED, NEGATIVE, POSITIVE, SUFFIXES, AnyPath, save, style
+from neol.figures.style import FAINT, FONT, INK, MUTED, NEGATIVE, POSITIVE, SUFFIXES, AnyPath, save, shown, style
 from neol.files import check_suffix, replacing
 
 RADIUS, SMALL = 0.105, 7.0  # a node's radius in inches; small text in points
@@ -241,13 +241,14 @@ def draw_network(
     from matplotlib.figure import Figure
 
     target = check_suffix(path, SUFFIXES)
+    inputs, outputs, title = [*map(shown, inputs)], [*map(shown, outputs)], shown(title, 90)
     with replacing(target) as part, style():
         if is_large(network):
             draw_large(network, part, inputs, outputs, title)
             return target
         graph = _graph(network)
         ends = (graph.layers[0], inputs), (graph.layers[-1], outputs)
-        names = {k: str(given[i]) if i < len(given) else str(k) for keys, given in ends for i, k in enumerate(keys)}
+        names = {k: given[i] if i < len(given) else str(k) for keys, given in ends for i, k in enumerate(keys)}
         inner = [graph.nodes.get(k, {}) for column in graph.layers[1:] for k in column]
         activations = sorted({n["activation"]["name"] for n in inner if "activation" in n})
         top, most = _largest(graph.edges.values()), _largest(n.get("bias", 0.0) for n in inner)

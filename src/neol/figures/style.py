@@ -22,6 +22,12 @@ FONT = 9.0  # points
 AnyPath = str | os.PathLike[str]
 
 
+def shown(text: object, most: int = 40) -> str:
+    """A name as it stands in a picture: one line of printable characters, cut where it is long."""
+    line = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(str(text).split()))
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
 @contextmanager
 def style(salt: str = "neol") -> Iterator[None]:
     """Matplotlib's own defaults, whatever the user's matplotlibrc says, and nothing random in the output."""

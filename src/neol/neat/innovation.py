@@ -32,6 +32,11 @@ def new_innovations(first_node: int) -> Innovations:
     return Innovations(np.full(64, EMPTY), np.zeros(64, np.int32), np.array([0, first_node, 0], np.int64))
 
 
+def is_split(keys: np.ndarray) -> np.ndarray:
+    """Which keys i8 (n,) are of nodes that split a connection; the others are of connections."""
+    return (keys >> np.int64(62)) & np.int64(1) == 1
+
+
 def ensure_capacity(table: Innovations, more: int) -> Innovations:
     """The same table with room for `more` entries at a load below one half."""
     size = len(table.keys)

@@ -17,8 +17,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from neol.arrays import Declared, like
 from neol.config.schema import Config
 from neol.errors import NeolError
+from neol.neat.checked import Population
 from neol.neat.genome import Genomes, take
 
 
@@ -69,11 +71,23 @@ class OuterLoop(Protocol):
         """Everything that `restore` needs, as named arrays."""
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Go on from a `state`."""
+        """Go on from a `state`: arrays that were checked, by `declared` if the loop has it (see `declaration`)."""
 
 
 LoopMaker = Callable[[Problem], OuterLoop]
 METHODS = ("ask", "tell", "metrics", "candidates", "state", "restore")
+
+
+def declaration(loop: OuterLoop, problem: Problem) -> Declared:
+    """What a file must have as the loop's state: its own `declared()`, a mapping of names to `arrays.Array` or
+    `neat.checked.Population`; of a loop without it, what is like its state now: names, dtypes, axes, and genomes."""
+    own = getattr(loop, "declared", None)
+    if callable(own):
+        return own()
+    state = loop.state()
+    genomes = [name.removesuffix(".node_id") for name in state if name.endswith(".node_id")]
+    rest = {k: v for k, v in state.items() if not k.startswith(tuple(f"{g}." for g in genomes))}
+    return {**like(rest), **{g: Population(problem.inputs, problem.outputs) for g in genomes}}
 
 
 def best(genomes: Genomes, merit: np.ndarray, count: int) -> Genomes:

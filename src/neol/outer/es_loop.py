@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from neol.arrays import Array, Declared
 from neol.neat.genome import Genomes, concatenate, take
 from neol.outer.base import Outcome, Problem, best
 from neol.outer.hall import Hall
@@ -17,6 +18,7 @@ class EsLoop:
 
     def __init__(self, problem: Problem) -> None:
         self.seed, self.generation = problem.seed, 0
+        self.inputs, self.outputs = problem.inputs, problem.outputs
         topology, _ = starting_topology(problem)
         self.space = search_space(topology, problem.config.neat, problem.inputs, problem.outputs)
         self.knobs = knobs(problem.config.es, self.space.size)
@@ -53,6 +55,10 @@ class EsLoop:
     def state(self) -> dict[str, np.ndarray]:
         arrays = {"generation": np.array(self.generation)} | self.hall.state()
         return arrays | {f"strategy.{k}": v for k, v in self.strategy.state().items()}
+
+    def declared(self) -> Declared:
+        own = self.strategy.declared("strategy", self.space.size)
+        return {"generation": Array("i8", low=0)} | Hall.declared(self.inputs, self.outputs) | own
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self.generation = int(arrays["generation"])

@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 
-from neol.neat.genome import Genomes, concatenate, from_arrays, take, to_arrays
+from neol.arrays import Array, Group
+from neol.neat.checked import Population
+from neol.neat.genome import Genomes, concatenate, empty_genomes, from_arrays, take, to_arrays
 
 PLACES = 6
 
@@ -27,11 +29,14 @@ class Hall:
         del self.scores[PLACES:], self.genomes[PLACES:]
 
     def state(self) -> dict[str, np.ndarray]:
-        if not self.genomes:
-            return {"hall.scores": np.zeros(0)}
-        return {"hall.scores": np.array(self.scores)} | to_arrays(concatenate(self.genomes), "hall.genomes")
+        held = concatenate(self.genomes) if self.genomes else empty_genomes(0, 1, 1)
+        return {"hall.scores": np.array(self.scores, float)} | to_arrays(held, "hall.genomes")
+
+    @staticmethod
+    def declared(inputs: int, outputs: int) -> dict[str, Array | Group]:
+        return {"hall.scores": Array("f8", ("H",)), "hall.genomes": Population(inputs, outputs, "H")}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self.scores = arrays["hall.scores"].tolist()
-        held = from_arrays(arrays, "hall.genomes") if self.scores else None
-        self.genomes = [take(held, [i]) for i in range(len(self.scores))] if held is not None else []
+        held = from_arrays(arrays, "hall.genomes")
+        self.genomes = [take(held, [i]) for i in range(len(self.scores))]

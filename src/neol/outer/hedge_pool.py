@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from neol import seeding
+from neol.arrays import Array, Declared
 from neol.config.sections import NeatConfig
 from neol.errors import NeolError
+from neol.neat.checked import Population
 from neol.neat.genome import Genomes, first_population, from_arrays, to_arrays
 from neol.neat.variation import breed
 from neol.outer.base import Outcome, Problem, best
@@ -57,6 +59,7 @@ class HedgePool:
         own, run = problem.config.hedge, problem.config.run
         if problem.start is not None:
             raise NeolError(f"start = '{run.start}' is not allowed; outer = hedge selects from random topologies.")
+        self.inputs, self.outputs = problem.inputs, problem.outputs
         self.low, self.high, self.floor = own.return_low, own.return_high, False
         if self.low == self.high:  # the task's own
             (self.low, self.high), self.floor = problem.fitness_range, problem.unbounded_below
@@ -93,6 +96,15 @@ class HedgePool:
         """Everything that `restore` needs, as named arrays."""
         arrays = {k: v.copy() for k, v in to_arrays(self.genomes, "genomes").items()}
         return arrays | {f"selector.{k}": v for k, v in self.selector.state().items()}
+
+    def declared(self) -> Declared:
+        pool = self.selector.pool
+        return {
+            "genomes": Population(self.inputs, self.outputs, pool),
+            "selector.round": Array("i8", low=0),
+            "selector.total": Array("f8", (pool,), low=0.0, high=1e300),
+            "selector.p": Array("f8", (pool,), low=0.0, high=1.0),
+        }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Go on from a `state`."""

@@ -20,6 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from neol import seeding
+from neol.arrays import Array, Declared, Group
+from neol.errors import NeolError
+from neol.neat.checked import InnovationTable, Population, check_numbered
 from neol.neat.genome import Genomes, concatenate, from_arrays, take, to_arrays
 from neol.neat.innovation import Innovations
 from neol.neat.species import apportion
@@ -195,7 +198,29 @@ class NeatEsLoop:
             arrays |= {f"strategy{i}.{name}": v for name, v in kind.strategy.state().items()}
         return arrays
 
+    def declared(self) -> Declared:
+        p = self.problem
+        out: dict[str, Array | Group] = {
+            "generation": Array("i8", low=0),
+            "next_id": Array("i8", low=1, high=2**31 - 1),
+            "score": Array("f8", (3,)),
+            "kinds": Array("f8", ("S", 4), low=-HUGE, high=HUGE, least=1),
+            "innovations": InnovationTable(p.outputs),
+            "topologies": Population(p.inputs, p.outputs, "S", least=1),
+            **Hall.declared(p.inputs, p.outputs),
+        }
+        for i in range(1 + CHALLENGERS):  # there need not be as many
+            own = self.kinds[0].strategy.declared(f"strategy{i}", f"n{i}")
+            out |= {name: spec._replace(optional=True) for name, spec in own.items() if isinstance(spec, Array)}
+        return out
+
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        why = check_numbered(arrays, "topologies", "innovations")
+        count = len(arrays["kinds"])
+        if count > 1 + CHALLENGERS or f"strategy{count}.mean" in arrays:
+            why = f"it has {count} species, and distributions of others"
+        if why:
+            raise NeolError(f"the checkpoint is damaged: {why}.")
         self.generation, self.next_id = int(arrays["generation"]), int(arrays["next_id"])
         self.score, self.best_score = map(float, arrays["score"][:2])
         self.best_at = int(arrays["score"][2])
@@ -207,6 +232,11 @@ class NeatEsLoop:
             space = self._space(take(topologies, [i]))
             strategy = Strategy(self.knobs, np.zeros(space.size), space.scale)
             own = f"strategy{i}."
-            strategy.restore({k[len(own) :]: v for k, v in arrays.items() if k.startswith(own)})
+            found = {k[len(own) :]: v for k, v in arrays.items() if k.startswith(own)}
+            if set(found) != set(strategy.state()) or found["mean"].shape != (space.size,):
+                raise NeolError(
+                    f"the checkpoint is damaged: strategy{i} does not fit its topology of {space.size} numbers."
+                )
+            strategy.restore(found)
             self.kinds.append(Kind(int(name), space, strategy, int(told), float(mean), float(variance)))
         self._sample()

@@ -10,12 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from neol import seeding
+from neol.arrays import Array, Group
 from neol.config.sections import EsConfig
 from neol.jit import kernel
 from neol.outer import cma, gradients
 from neol.outer.cma import Cma
 from neol.outer.gradients import Gradient
 
+HUGE = 1e300
 CMA, SEP_CMA = "cma", "sep-cma"
 # Rates of the running means of the mean: what a generation's noise moved to and fro is averaged away.
 AVERAGED = (0.3, 0.1)
@@ -114,6 +116,22 @@ class Strategy:
 
     def state(self) -> dict[str, np.ndarray]:
         return {k: v.copy() for k, v in self.at._asdict().items()} | {"averages": self.averages.copy()}
+
+    def declared(self, name: str, n: int | str) -> dict[str, Array | Group]:
+        """What a file must have as the arrays `name.*` of its state, for n numbers."""
+        vector = Array("f8", (n,), low=-HUGE, high=HUGE)
+        columns = {
+            "mean": vector,
+            "told": Array("i8", (1,), low=0),
+            "averages": vector._replace(shape=(len(AVERAGED), n)),
+        }
+        if isinstance(self.at, Cma):
+            columns["sigma"] = Array("f8", (1,), cma.SMALLEST_SIGMA, cma.LARGEST_SIGMA)
+            columns["factor"] = vector._replace(shape=(n, 1 if self.knobs.kind == SEP_CMA else n))
+            columns |= {"path_sigma": vector, "path_c": vector}
+        else:
+            columns |= {"sigma": vector._replace(low=0.0), "velocity": vector, "square": vector._replace(low=0.0)}
+        return {f"{name}.{column}": spec for column, spec in columns.items()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self.averages = arrays["averages"].copy()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neol.deploy.evaluation import Lifetime
-from neol.figures.style import EDGE, GRID, INK, MUTED, save, style
+from neol.figures.style import EDGE, GRID, INK, MUTED, save, shown, style
 from neol.files import replacing
 from neol.stats import mean_intervals
 
@@ -39,7 +39,9 @@ def looks(arms: Sequence[Any], reference: str) -> dict[str, Look]:
     colour = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(own)} | {reference: NEUTRAL}
     again = set(own[len(PALETTE) :])  # a colour for the second time
     return {
-        a.name: Look(a.label, colour.get(a.control_of or a.name, NEUTRAL), bool(a.control_of) or a.name in again)
+        a.name: Look(
+            shown(a.label, 60), colour.get(a.control_of or a.name, NEUTRAL), bool(a.control_of) or a.name in again
+        )
         for a in arms
     }
 
@@ -183,7 +185,7 @@ def draw_lifetime(path: Path, life: Lifetime, names: Mapping[int, str]) -> None:
         for place, e in enumerate(order[::-1]):
             rank = len(order) - 1 - place
             named = rank < MOST_MOVED and np.abs(moved[:, e]).max() > 0.0
-            source, goal = (names.get(k, str(k)) for k in life.connections[e])
+            source, goal = (shown(names.get(k, k), 24) for k in life.connections[e])
             look = {"color": PALETTE[rank % len(PALETTE)], "lw": 1.3} if named else {"color": EDGE, "lw": 0.6}
             label = f"{source} → {goal}" if named else None
             axes.plot(moved[:, e], label=label, ls="--" if named and rank >= len(PALETTE) else "-", **look)

@@ -12,7 +12,7 @@ from neol.deploy.evaluation import lifetime
 from neol.deploy.plastic_network import PlasticNetwork
 from neol.errors import NeolError
 from neol.figures.network import draw_network
-from neol.files import slug
+from neol.files import file_stem
 from neol.report import paper
 from neol.report.figures import (
     NEUTRAL,
@@ -88,7 +88,7 @@ def convergence(study: Study, folder: Path) -> list[Figure]:
             curves = [Curve(look, [h[x] for h in hs], [h["best_return"] for h in hs]) for look, _, hs in shown]
             if not curves:
                 continue
-            path = folder / f"convergence-{_file(task)}-{x.replace('_', '-')}"
+            path = folder / f"convergence-{file_stem(task)}-{x.replace('_', '-')}"
             draw_convergence(path, curves, xlabel, "best fitness of the generation")
             final = "; ".join(f"{c.look.label} {np.mean([y[-1] for y in c.ys]):.0f}" for c in curves)
             alt = f"Best fitness on {task} over {xlabel}, mean over runs. At the end: {final}."
@@ -107,7 +107,7 @@ def final_means(study: Study, folder: Path) -> list[Figure]:
                 samples.append((look, two[0], two[1]))
         if not samples:
             continue
-        path = folder / f"held-out-{_file(task)}"
+        path = folder / f"held-out-{file_stem(task)}"
         draw_means(path, samples, "held out (hollow: best fitness)")
         final = "; ".join(f"{look.label} {held.mean():.0f}" for look, held, _ in samples)
         alt = f"Mean held-out return on {task} at the end, with its interval: {final}."
@@ -131,7 +131,7 @@ def boxes(study: Study, folder: Path) -> list[Figure]:
             samples = [(look, np.array(values)) for look, values in known if values]
             if not samples:
                 continue
-            path = folder / f"boxes-{_file(task)}-{metric.replace('_', '-')}"
+            path = folder / f"boxes-{file_stem(task)}-{metric.replace('_', '-')}"
             reported = paper.FITNESS.get(task, {}) if metric == BEST else {}
             mark = {a.label: reported[a.name][0] for a in study.arms if a.name in reported}
             draw_boxes(path, samples, JUDGED[metric], mark)
@@ -158,7 +158,7 @@ def heatmaps(study: Study, folder: Path) -> list[Figure]:
                 flat = np.array_equal(means, np.repeat(means[:1], len(means), axis=0), equal_nan=True)
                 means = means[:1] if flat else means  # the same along the axis: one row
                 names = ["all"] if flat and len(axes) == 2 else ["" if r is None else _value(r) for r in rows]
-                path = folder / f"heatmap-{_file(task)}-{arm.name}-{metric.replace('_', '-')}"
+                path = folder / f"heatmap-{file_stem(task)}-{file_stem(arm.name)}-{metric.replace('_', '-')}"
                 ylabel = axes[1] if len(axes) == 2 else ""
                 limits = (float(every.min()), float(every.max()))
                 draw_heatmap(path, means, names, [_value(c) for c in columns], ylabel, axes[0], limits)
@@ -199,20 +199,21 @@ def champions(study: Study, folder: Path) -> list[Figure]:
         inputs, outputs = net.interface.get("inputs", ()), net.interface.get("outputs", ())
         title = f"{task}: {study.label(row.arm)}, seed {row.seed}"
         for suffix in (".png", ".svg"):
-            path = draw_network(document, folder / f"champion-{_file(task)}{suffix}", inputs, outputs)
+            path = draw_network(document, folder / f"champion-{file_stem(task)}{suffix}", inputs, outputs)
         alt = f"Network with {row.champion_nodes} nodes and {row.champion_connections} connections."
         held = f"Held-out return {row.held_out:.1f}; the same network without learning {row.without_plasticity:.1f}."
         figures.append(Figure(title, alt, _read(path), held))
         if net.settings.rule != "none" and net.settings.lr > 0.0:
             try:
-                figures += _life(net, document, folder / f"lifetime-{_file(task)}", task)
-            except NeolError as e:  # its environment is not here
+                figures += _life(net, document, folder / f"lifetime-{file_stem(task)}", task)
+            except NeolError as e:  # its environment is none of ours
                 figures[-1] = figures[-1]._replace(note=f"{held} No picture of a life: {e}")
     return figures
 
 
 def _life(net: PlasticNetwork, document: dict[str, Any], path: Path, task: str) -> list[Figure]:
-    life = lifetime(net, max_steps=int(document.get("metadata", {}).get("max_steps", 0)))
+    trained = document.get("metadata", {}).get("max_steps", 0)
+    life = lifetime(net, max_steps=trained if isinstance(trained, int) else 0)
     keys = document["topology"]
     names = dict(zip(keys["input_keys"], net.interface.get("inputs", ()), strict=False))
     names |= dict(zip(keys["output_keys"], net.interface.get("outputs", ()), strict=False))
@@ -235,7 +236,3 @@ def _best_champion(study: Study, task: str) -> tuple[Row, dict[str, Any]] | None
         if document is not None:
             return row, document
     return None
-
-
-def _file(task: str) -> str:
-    return slug(task)

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from neol.errors import NeolError
-from neol.files import write_atomic
+from neol.files import check_no_links, read_text, write_atomic
 from neol.report import panels, paper
 from neol.report import tables as study_tables
 from neol.report.analysis import Analysis, analyse, budget
@@ -36,10 +36,7 @@ _CLASS = {SUPPORTED: "yes", BETTER: "yes", PARTLY: "yes", CONTRADICTED: "no", WO
 def make_report(study: Study, out: Path, seed: int = 0, regret: Sequence[Path] = ()) -> Path:
     """Write the report into the folder `out`; return the page. `regret`: folders of `neol regret` to tell of too."""
     analysis, regrets = analyse(study, seed), "".join(map(_regret, regret))
-    try:
-        (out / FIGURES).mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise NeolError(f"cannot use '{out}' as a report's folder: {e.strerror}.") from None
+    _open_folder(out)
     tables = {
         "results": study_tables.results_table(analysis),
         **{m: study_tables.comparisons_table(study, analysis, m) for m in JUDGED},
@@ -70,6 +67,17 @@ def make_report(study: Study, out: Path, seed: int = 0, regret: Sequence[Path] =
     write_atomic(out / "verdicts.txt", verdicts_text(study, analysis))
     write_atomic(out / PAGE, page(study.title, [s for s in sections if s[2]]))
     return out / PAGE
+
+
+def _open_folder(out: Path) -> None:
+    """The report's folder and that of its figures; nothing in them may be a link to elsewhere."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        check_no_links(out, [p.name for p in out.iterdir()])
+        (out / FIGURES).mkdir(exist_ok=True)
+        check_no_links(out / FIGURES, [p.name for p in (out / FIGURES).iterdir()])
+    except OSError as e:
+        raise NeolError(f"cannot use '{out}' as a report's folder: {e.strerror}.") from None
 
 
 # -- words
@@ -270,7 +278,7 @@ def _again(study: Study) -> str:
 def _regret(folder: Path) -> str:
     """What `neol regret` found, and its picture."""
     try:
-        text = (folder / "regret.md").read_text(encoding="utf-8")
+        text = read_text(folder / "regret.md")
         return markdown_html(text) + picture_html(folder / "regret-loglog.png", "Regret and its bounds over the rounds")
     except (OSError, UnicodeDecodeError) as e:
         raise NeolError(f"'{folder}' is not a folder of `neol regret`: {getattr(e, 'strerror', e)}.") from None

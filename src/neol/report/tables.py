@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from neol import stats
+from neol.files import cell
 from neol.report import paper
 from neol.report.analysis import Analysis, common_tasks
 from neol.report.verdicts import BEST, judge
@@ -130,9 +131,9 @@ def to_csv(table: Table) -> str:
     """The table with its sorting values where those are numbers."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
+    writer.writerow(map(cell, table.columns))
     for row in table.rows:
-        writer.writerow([shown for shown, _ in row])
+        writer.writerow([cell(shown) if isinstance(key, str) else shown for shown, key in row])
     return text.getvalue()
 
 
@@ -147,7 +148,9 @@ def comparisons_csv(analysis: Analysis) -> str:
     for metric, found in analysis.comparisons.items():
         for c in found:
             ps = (c.p, c.p_holm, c.p_least, c.p_better)
-            writer.writerow([metric, *c[:5], *_three(c.difference), *_three(c.a12), *ps, *_variance(c), judge(c)])
+            writer.writerow(
+                [metric, *map(cell, c[:5]), *_three(c.difference), *_three(c.a12), *ps, *_variance(c), judge(c)]
+            )
     return text.getvalue()
 
 
@@ -226,4 +229,4 @@ def _tex_p(p: float | None) -> str:
 
 def _tex(text: str) -> str:
     special = {c: rf"\{c}" for c in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\~{}", "^": r"\^{}"}
-    return "".join(special.get(c, c) for c in text)
+    return "".join(special.get(c, c) for c in " ".join(text.split()) if c.isprintable())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,12 @@ def check(
     engine: str = "auto",
     steps: int = 10_000,
     seconds: float = 1.0,
+    beat: Callable[[], None] | None = None,
 ) -> CheckReport:
     """Whether an environment can be trained on: a name as `neol.train` takes it, or what makes one.
 
-    `steps` random actions look for faults, over up to 100 seeds; for about `seconds` its speed is measured.
+    `steps` random actions look for faults, over up to 100 seeds; for about `seconds` its speed is measured. `beat` is
+    called before every call of the environment, for whoever watches whether it hangs.
     """
     if not callable(env) and not isinstance(env, str):
         raise NeolError(
@@ -41,11 +44,13 @@ def check(
     kwargs = check_value("env_kwargs", env_kwargs)
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise NeolError(f"steps = {steps!r} is not allowed; it must be a whole number of at least 1.")
+    if beat is not None:
+        beat()
     task, trouble = _described(env, kwargs)
     if task is None:
         return CheckReport(callable_name(env) if callable(env) else env, (trouble,) if trouble else ())
     chosen, why = choose_engine(task, check_value("engine", engine))
-    looks = _Looks(task, steps, seconds)
+    looks = _Looks(task, steps, seconds, beat)
     with suppressed():
         looks.look()
         fast = _envpool_speed(task, looks.actions, seconds) if chosen == "envpool" and looks.actions else looks.speed
@@ -93,8 +98,8 @@ def _action(task: Task) -> str:
 class _Looks:
     """One look after another at an environment; what was found."""
 
-    def __init__(self, task: Task, steps: int, seconds: float) -> None:
-        self.task, self.budget, self.seconds = task, steps, seconds
+    def __init__(self, task: Task, steps: int, seconds: float, beat: Callable[[], None] | None = None) -> None:
+        self.task, self.budget, self.seconds, self.play = task, steps, seconds, partial(play, beat=beat)
         self.findings: list[Finding] = []
         self.faults = Faults(task)
         self.actions: list[Any] = []  # some random ones
@@ -154,12 +159,12 @@ class _Looks:
             return
         other = make(self.task)
         try:
-            again = play(other, self.task, seed, COMPARED, first.actions)
+            again = self.play(other, self.task, seed, COMPARED, first.actions)
             if not first.same(again):
                 self._say_random(first, again, used)
                 return
-            play(other, self.task, seed + 1, COMPARED, self.actions)
-            third = play(other, self.task, seed, COMPARED, first.actions)
+            self.play(other, self.task, seed + 1, COMPARED, self.actions)
+            third = self.play(other, self.task, seed, COMPARED, first.actions)
             if not first.same(third) and third.fault is None:
                 self._find(
                     NOTE, "remembers",
@@ -175,7 +180,7 @@ class _Looks:
             env = make(self.task)
             before = _global_generators()
             try:
-                life = play(env, self.task, seed, COMPARED, self.actions)
+                life = self.play(env, self.task, seed, COMPARED, self.actions)
             finally:
                 _close(env)
             if life.fault is None:
@@ -203,7 +208,7 @@ class _Looks:
             whole = self.faults.whole == 0 and seed < 3
             most = min(self.task.max_steps, max(SHORTEST, left // 2 if whole else left // (SEEDS - seed)))
             env = env if env is not None else make(self.task)
-            trace = play(env, self.task, seed, most, self._from(seed), self.faults)
+            trace = self.play(env, self.task, seed, most, self._from(seed), self.faults)
             longest, ended = max(longest, trace.steps), ended or trace.ended
             if trace.fault is not None:
                 _close(env)
@@ -240,7 +245,7 @@ class _Looks:
         started = time.perf_counter()
         try:
             while time.perf_counter() - started < self.seconds:
-                trace = play(env, self.task, seed, self.task.max_steps, self.actions, None, plain=True)
+                trace = self.play(env, self.task, seed, self.task.max_steps, self.actions, None, plain=True)
                 count, seed = count + trace.steps, seed + 1
                 if trace.fault is not None:
                     _close(env)

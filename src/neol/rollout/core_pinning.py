@@ -40,7 +40,7 @@ class CoreAssignment:
 
     def judge(self, used: float, seconds: Sequence[float], steps: Sequence[int]) -> None:
         """The last rollout: seconds of computing, all in all; the seconds and the steps of each lane that played."""
-        if self._held == self._none:
+        if self._held == self._none or not steps:
             return
         speed = [n / s for n, s in zip(steps, seconds, strict=True)]
         if used >= ENOUGH * sum(seconds) and min(speed) >= SLOW * median(speed):

@@ -10,7 +10,6 @@ import sys
 import tempfile
 import threading
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from neol.errors import NeolError
@@ -18,6 +17,7 @@ from neol.rollout import ipc
 from neol.rollout.dispatcher import DIED, NOTHING, WorkerEvent
 from neol.rollout.shards import Shard
 from neol.rollout.worker_process import CANNOT, PlayerSpec
+from neol.system import cores, own_command, own_environment, process_id
 
 
 class _ForkServer:
@@ -27,14 +27,12 @@ class _ForkServer:
         if not hasattr(os, "fork"):
             raise NeolError("worker processes need Linux or macOS; use executor = 'ray', or EnvPool's threads.")
         self._control, theirs = socket.socketpair()
-        here = str(Path(__file__).parents[2])
-        path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "neol.rollout.worker_process", str(theirs.fileno())],
+                own_command("neol.rollout.worker_process", str(theirs.fileno()), str(process_id())),
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
-                env={**os.environ, "PYTHONPATH": path},
+                env=own_environment(),
             )
 
     def has_died(self) -> bool:
@@ -110,6 +108,10 @@ class LocalWorkers:
     """Worker processes on this machine."""
 
     def __init__(self, spec: PlayerSpec, size: int) -> None:
+        if size > (most := max(64, 4 * cores())):
+            raise NeolError(
+                f"workers = {size} is not allowed; on this machine of {cores()} cores it must be at most {most}."
+            )
         self.size = size
         self._spec = ipc.pack(spec, spec.task.name)
         self._events: queue.SimpleQueue[WorkerEvent] = queue.SimpleQueue()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import cycle
 from typing import Any, NamedTuple
 
@@ -83,7 +83,7 @@ class Faults:
 
 def play(
     env: Any, task: Task, seed: int, most: int, actions: Sequence[Any], faults: Faults | None = None,
-    plain: bool = False,
+    plain: bool = False, beat: Callable[[], None] | None = None,
 ) -> Trace:  # fmt: skip
     """An episode of at most so many steps, with these actions again and again.
 
@@ -93,12 +93,16 @@ def play(
     rows, rewards, used = [], [], []
     fault, ended, t = None, False, 0
     try:
+        if beat is not None:
+            beat()
         observation = _reset(env, seed)
         row = _row(flat, observation)
         rows.append(row.copy())
         if faults is not None:
             faults.begin(row)
         for t, action in zip(range(1, most + 1), cycle(actions), strict=False):  # noqa: B007
+            if beat is not None:
+                beat()
             observation, reward, terminated, truncated = _step(env, action)
             used.append(action)
             ended = bool(terminated or truncated)

@@ -106,6 +106,8 @@ def _check_reachable(address: str) -> None:
 
 def connect(size: int, address: str) -> tuple[Any, bool]:
     """Ray, connected; and whether the cluster is one of our own, to be ended with us."""
+    if not address and "ray" not in sys.modules:  # read when Ray is imported: a cluster of our own listens on 127.0.0.1
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
     except ImportError:

@@ -23,6 +23,11 @@ EPOCH = 16  # generations that share a pool of reusable environments; generation
 CHUNK = 512  # environments alive at once, at most
 
 
+def chunk_size(per_genome: int) -> int:
+    """Episodes that are played at once: those of whole genomes, where a genome has no more than CHUNK."""
+    return CHUNK // per_genome * per_genome or CHUNK
+
+
 class Failure(NamedTuple):
     """An episode that went on failing."""
 
@@ -189,7 +194,7 @@ class ShardedRollout:
         self.max_steps, self.trials = episodes.max_steps, episodes.trials
         self.total = phenotypes.size * self.n  # lives
         # more resets in later chunks would end common random numbers
-        few = self.total <= max(1, CHUNK // self.n) * self.n if self.trials == 1 else self.total * self.trials <= CHUNK
+        few = self.total <= chunk_size(self.n) if self.trials == 1 else self.total * self.trials <= CHUNK
         self.keep = task.reusable and few
         self.resets = episodes.generation % EPOCH if self.keep else 0
         self.seeds = _seeds(episodes, episodes.generation - self.resets, phenotypes.size)

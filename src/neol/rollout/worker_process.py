@@ -1,8 +1,8 @@
 """Worker processes, seen from inside: shards come in through a pipe, what became of them goes out through another.
 
-Started by local_workers.py as `python -m neol.rollout.worker_process`. A worker dies with its parent, however that
-dies, and ends itself when a step takes longer than `step_timeout` (faulthandler's watchdog thread sees to that,
-whatever the step is doing).
+Started by local_workers.py as `python -P -m neol.rollout.worker_process FD PARENT`. A worker dies with its parent,
+however that dies, and ends itself when a step takes longer than `step_timeout` (faulthandler's watchdog thread sees to
+that, whatever the step is doing).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from neol.rollout.gymnasium_player import GymnasiumPlayer
 from neol.rollout.life import life_of
 from neol.rollout.shards import Player, Shard, new_records
 from neol.seeding import seed_global_generators
-from neol.system import die_with_parent
+from neol.system import die_with_parent, process_id
 
 READY, CANNOT, PLAYED = "ready", "cannot", "played"
 
@@ -89,13 +89,12 @@ def main(control: socket.socket) -> None:
     For each the parent sends the ends of three pipes (messages in, messages out, why it died) and a file in which the
     worker notes the episode that it is playing.
     """
-    die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     words: dict[int, int] = {}  # worker -> the pipe for why it died
 
     def report_deaths(*_: Any) -> None:
-        with contextlib.suppress(ChildProcessError):
+        with contextlib.suppress(ChildProcessError, BrokenPipeError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 code, pipe = os.waitstatus_to_exitcode(ended[1]), words.pop(ended[0])
                 how = f"signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"exit code {code}"
@@ -109,14 +108,14 @@ def main(control: socket.socket) -> None:
         if not asked:
             return
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-        pid = os.fork()
+        server, pid = process_id(), os.fork()
         if pid == 0:
             control.close()
             for pipe in words.values():
                 os.close(pipe)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-            die_with_parent()
+            die_with_parent(server)
             serve(*fds)
             os._exit(0)
         words[pid] = fds[2]
@@ -135,7 +134,8 @@ def serve(requests: int, replies: int, words: int, place: int) -> None:
     threading.Thread(target=_read, args=(os.fdopen(requests, "rb"), inbox), daemon=True).start()
 
     def reply(kind: str, value: Any, ticket: int = 0) -> None:
-        ipc.send(out, (kind, ticket, value))
+        with contextlib.suppress(BrokenPipeError):  # the parent is gone: `_read` ends us
+            ipc.send(out, (kind, ticket, value))
 
     path, number = inbox.get()
     sys.path += [p for p in path if p not in sys.path]
@@ -178,4 +178,6 @@ def prepare() -> None:
 
 
 if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])))
+    die_with_parent(int(sys.argv[2]))
+    with contextlib.suppress(ConnectionError):  # the parent is gone
+        main(socket.socket(fileno=int(sys.argv[1])))

@@ -31,7 +31,8 @@ from typing import Any
 import numpy as np
 
 from neol.errors import NeolError
-from neol.files import finite, replacing
+from neol.files import finite, read_text, replacing
+from neol.studies import typed
 from neol.studies.plan import CONTROL, HOW, Cell, StudyPlan, parse_config
 from neol.training import run_folder
 from neol.training.summary import BaselineSummary, NeolSummary, read_summary
@@ -40,6 +41,8 @@ DATABASE, RUNS = "study.sqlite", "runs"
 SCHEMA = 2
 WAITING, DONE, FAILED = "waiting", "done", "failed"
 PATIENCE = 30.0  # seconds to wait for another writer
+LONGEST_READ = 60.0  # seconds that one reading, or one transaction, may take
+LARGEST_VALUE = 100_000_000  # bytes
 HISTORY = (
     "generation", "env_steps", "best_fitness", "mean_fitness", "median_fitness", "best_return", "mean_return",
     "mean_steps", "species", "best_nodes", "best_connections", "mean_nodes", "mean_connections", "mean_step_size",
@@ -110,10 +113,21 @@ class Database:
         uri = f"{self.path.absolute().as_uri()}?mode={mode}"
         db = sqlite3.connect(uri, uri=True, timeout=self._patience, isolation_level=None)
         db.row_factory = sqlite3.Row
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
+        db.execute("PRAGMA trusted_schema = OFF")  # a schema from somebody else calls no function of ours
         return db
 
     def _check(self, db: sqlite3.Connection) -> None:
-        tables = {r[0] for r in db.execute("SELECT name FROM sqlite_master")}
+        """Tables and indexes alone: a view or a trigger could do anything at all, and for ever."""
+        end = time.monotonic() + LONGEST_READ
+        db.set_progress_handler(lambda: time.monotonic() > end, 100_000)
+        found = [(r[0], r[1], str(r[2])) for r in db.execute("SELECT name, type, sql FROM sqlite_master")]
+        tables = {name for name, _, _ in found}
+        odd = [
+            n for n, kind, sql in found if kind not in ("table", "index") or sql.lower().startswith("create virtual")
+        ]
+        if odd:
+            raise NeolError(f"'{self.path}' is not a study's database: '{str(odd[0])[:60]}' is not a table.")
         version = db.execute("SELECT value FROM study WHERE name = 'schema'").fetchone() if "study" in tables else None
         if not tables:
             raise NeolError(f"'{self.path}' is empty: its study was stopped before it began; start it again.")
@@ -125,11 +139,15 @@ class Database:
 def _faults(path: Path) -> Iterator[None]:
     try:
         yield
+    except typed.Damaged as e:
+        raise NeolError(f"'{path}' is damaged: {e.sentence}") from None
     except sqlite3.OperationalError as e:
         if "locked" in str(e):
             raise NeolError(f"'{path}' is locked by another program; try again when that has ended.") from None
+        if "interrupted" in str(e):
+            raise NeolError(f"'{path}' takes longer than {LONGEST_READ:.0f} s to read.") from None
         raise NeolError(f"cannot use '{path}': {e}.") from None
-    except sqlite3.DatabaseError as e:
+    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as e:
         raise NeolError(f"'{path}' is damaged or not a study's database: {e}.") from None
 
 
@@ -206,7 +224,7 @@ def record_result(db: sqlite3.Connection, run: int, folder: Path) -> None:
     db.executemany("INSERT OR REPLACE INTO timing VALUES (?, ?, ?)", times)
     db.executemany("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?, ?, ?)", _evaluations(run, summary))
     if (folder / run_folder.CHAMPION).exists():
-        text = (folder / run_folder.CHAMPION).read_text(encoding="utf-8")
+        text = read_text(folder / run_folder.CHAMPION)
         db.execute("INSERT OR REPLACE INTO champions VALUES (?, ?)", (run, text))
     db.executemany("INSERT OR REPLACE INTO versions VALUES (?, ?, ?)", [(run, *v) for v in summary.versions.items()])
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

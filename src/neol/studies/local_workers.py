@@ -6,13 +6,13 @@ import json
 import selectors
 import signal
 import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from neol.studies.plan import AnyConfig
 from neol.studies.worker import DIED
+from neol.system import own_command, own_environment, process_id
 
 GRACE = 20.0  # seconds that interrupted workers have to save
 DEATHS = 3  # times that a run's process may die before the run counts as failed
@@ -58,8 +58,10 @@ class LocalStudyWorkers:
             pass  # it died meanwhile; wait() tells
 
     def _start(self) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "neol.studies.worker"]
-        worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        command = own_command("neol.studies.worker", str(process_id()))
+        worker = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=own_environment()
+        )
         assert worker.stdout is not None
         self._answers.register(worker.stdout, selectors.EVENT_READ, worker)
         return worker

@@ -44,6 +44,7 @@ HOW = ("threads", "window", "tensorboard", "workers", "executor", "ray_address",
 _NOT_IN_ARMS = ("task", "seed", *HOW)
 _OF_NODES = ("preactivation_limit", "output_transform")  # of the plasticity settings, what acts without a rule
 _OF_UPDATES = ("rule", "lr", "reward_scale", "trace_decay", "bcm_tau")  # what does not act where lr = 0
+LONGEST = 150  # characters of a label, so that those of controls are shorter than 200, too
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.IGNORECASE)
 AnyConfig = Config | BaselineConfig
 
@@ -192,10 +193,10 @@ def _arms(tables: Any, preset: Any, control: bool, tasks: Sequence[str], source:
     arms: list[ArmPlan] = []
     for table in tables:
         name = table.get("name")
-        if not isinstance(name, str) or not _NAME.fullmatch(name) or name.endswith(CONTROL):
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name.endswith(CONTROL) or len(name) > 100:
             raise NeolError(
-                f"{source}: arm name = {name!r} is not allowed; it must be letters, digits, '.', '_' or '-', "
-                f"and not end in '{CONTROL}'."
+                f"{source}: arm name = {str(name)[:60]!r} is not allowed; it must be letters, digits, '.', '_' or '-', "
+                f"at most 100, and not end in '{CONTROL}'."
             )
         if name in [a.name for a in arms]:
             raise NeolError(f"{source} has two arms with the name '{name}'.")
@@ -218,8 +219,11 @@ def _arm(name: str, table: dict[str, Any], preset: Any, control: bool, tasks: Se
         _known(where, rest, _OF_BASELINES, "key")
     with_control = _flag(table.get("control", control), f"{where}: control") and algorithm == NEOL
     label = str(table.get("label", name))
-    if not label.strip() or label.startswith("_"):
-        raise NeolError(f"{where}: label = {label!r} is not allowed; it must not be empty or begin with '_'.")
+    if not label.strip() or label.startswith("_") or len(label) > LONGEST or not label.isprintable():
+        raise NeolError(
+            f"{where}: label = {label[:60]!r} is not allowed; it must be a line of at most {LONGEST} characters, and "
+            "not begin with '_'."
+        )
     return ArmPlan(name, label, own, with_control, algorithm, only, _settings(rest, where))
 
 
@@ -248,6 +252,8 @@ def _settings(table: Any, where: str) -> dict[str, Any]:
     for name in _BUDGET:
         if name in table and table[name] == 0:
             raise NeolError(f"{where}: {name} = 0 is not allowed; a budget must be at least 1.")
+    if str(table.get("outer", "")).startswith("python:"):
+        raise NeolError(f"{where}: outer = {table['outer']!r} is not allowed; a study runs the loops that NEOL has.")
     try:
         return {name: check_value(name, value) for name, value in table.items()}
     except NeolError as e:

@@ -104,6 +104,8 @@ def _open_backend(executor: str, address: str, jobs: int, wanted: int) -> StudyB
         from neol.studies.ray_workers import RayStudyWorkers
 
         return RayStudyWorkers(jobs, address)
+    if jobs > (most := max(64, 4 * cores())):
+        raise NeolError(f"jobs = {jobs} is not allowed; on this machine of {cores()} cores it must be at most {most}.")
     return LocalStudyWorkers(min(jobs or cores(), wanted))
 
 

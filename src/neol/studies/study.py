@@ -15,7 +15,9 @@ import numpy as np
 
 from neol.config.schema import Config
 from neol.errors import NeolError, nearest
-from neol.studies.database import DONE, FAILED, HISTORY, RUNS, Database
+from neol.files import as_path, cell
+from neol.studies import typed
+from neol.studies.database import DONE, FAILED, HISTORY, RUNS, WAITING, Database
 from neol.studies.plan import AnyConfig, parse_config
 
 # metric -> what it is, as reports say it
@@ -88,20 +90,54 @@ ORDER BY c.task, a.position, c.point, c.seed
 """
 
 
+_FACTS: Any = {"name": typed.text, "value": typed.document}
+_ARMS: Any = {"arm": typed.text, "label": typed.text, "control_of": typed.text}
+_SCALES: Any = {"task": typed.text, "scale": typed.number}
+_COLUMNS: Any = {
+    "task": typed.text, "arm": typed.text, "point": typed.point, "seed": typed.whole, "run": typed.whole,
+    "key": typed.key, "status": typed.one_of(WAITING, DONE, FAILED),
+    **dict.fromkeys(("generations", "env_steps"), typed.maybe(typed.count)),
+    **dict.fromkeys(
+        ("best_return", "held_out", "held_out_low", "held_out_high", "without_plasticity", "fittest_held_out"),
+        typed.maybe(typed.number),
+    ),
+    **dict.fromkeys(("champion_nodes", "champion_connections", "parameters"), typed.maybe(typed.count)),
+    **dict.fromkeys(("wall_seconds", "steps_per_second", "cpu_seconds"), typed.maybe(typed.number)),
+}  # fmt: skip
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """The JSON object in a text."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise typed.Damaged("champions.network must be a JSON object.")
+    return value
+
+
 class Study:
     """What a study left: `tasks`, `arms`, `rows`, `scores(metric)`, `history(run)`, `champion(run)`."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = as_path(path, "path")
         self.database = Database(self.path)
         with self.database.reading() as db:
-            self.facts: dict[str, str] = dict(db.execute("SELECT name, value FROM study").fetchall())
-            self.arms = [ArmLabel(*r) for r in db.execute("SELECT arm, label, control_of FROM arms ORDER BY position")]
-            self.scales: dict[str, float] = dict(db.execute("SELECT task, scale FROM scales").fetchall())
+            facts = typed.rows(db.execute("SELECT name, value FROM study"), _FACTS, "study")
+            arms = typed.rows(db.execute("SELECT arm, label, control_of FROM arms ORDER BY position"), _ARMS, "arms")
+            scales = typed.rows(db.execute("SELECT task, scale FROM scales"), _SCALES, "scales")
+            self.arms = [ArmLabel(*a) for a in arms]
+            names = [a.name for a in self.arms]
+            lost = [a for a in self.arms if a.control_of and a.control_of not in names]
+            if lost or len(set(names)) < len(names):
+                raise typed.Damaged("arms must have each arm once, and the arm of every control.")
+        self.facts: dict[str, str] = {str(k): str(v) for k, v in facts}
+        self.scales: dict[str, float] = {str(k): float(v) for k, v in scales}
 
     @property
     def title(self) -> str:
-        return self.facts.get("title", self.path.name)
+        return " ".join(self.facts.get("title", self.path.name).split())[: typed.LONGEST]
 
     @property
     def reference(self) -> str:
@@ -117,13 +153,24 @@ class Study:
     def rows(self) -> list[Row]:
         """Every cell, finished or not, by task, arm, grid point and seed."""
         with self.database.reading() as db:
-            found = [dict(r) for r in db.execute(_ROWS)]
-        return [Row(**{**r, "point": json.loads(r["point"])}) for r in found]
+            found = [Row(*r) for r in typed.rows(db.execute(_ROWS), _COLUMNS, "cells")]
+            cells = db.execute("SELECT count(*) FROM cells").fetchone()[0]
+            if cells != len(found) or {r.arm for r in found} - {a.name for a in self.arms}:
+                raise typed.Damaged("every cell must have its run and its arm.")
+            if len({tuple(r.point) for r in found}) > 1:
+                raise typed.Damaged("the cells must have the same fields of the grid.")
+            if any(r.status == DONE and None in (r.env_steps, r.generations, r.held_out) for r in found):
+                raise typed.Damaged("a run that is done must have its steps, generations and held-out return.")
+        return found
 
     @cached_property
     def tasks(self) -> list[str]:
         """Those that have cells, in the order of the study's file."""
-        named = tomllib.loads(self.facts.get("plan", "")).get("study", {}).get("tasks", [])
+        try:
+            named = tomllib.loads(self.facts.get("plan", ""))["study"]["tasks"]
+        except (ValueError, KeyError, TypeError, RecursionError):  # the order is all that is lost
+            named = []
+        named = [t for t in named if isinstance(t, str)] if isinstance(named, list) else []
         found = dict.fromkeys(r.task for r in self.rows)
         return [*(t for t in named if t in found), *(t for t in found if t not in named)]
 
@@ -182,20 +229,24 @@ class Study:
     def history(self, run: int) -> dict[str, np.ndarray]:
         """A run's generations, as columns."""
         with self.database.reading() as db:
-            rows = db.execute(
+            found = db.execute(
                 f"SELECT {', '.join(HISTORY)} FROM generations WHERE run = ? ORDER BY generation", (run,)
-            ).fetchall()
+            )
+            rows = typed.rows(found, dict.fromkeys(HISTORY, typed.maybe(typed.number)), "generations")
         return dict(zip(HISTORY, np.array([tuple(r) for r in rows], float).reshape(-1, len(HISTORY)).T, strict=True))
 
     def timing(self, run: int) -> np.ndarray:
         """Seconds after which each generation of a run was done f8 (generations,)."""
         with self.database.reading() as db:
-            found = db.execute("SELECT wall_seconds FROM timing WHERE run = ? ORDER BY generation", (run,)).fetchall()
+            rows = db.execute("SELECT wall_seconds FROM timing WHERE run = ? ORDER BY generation", (run,))
+            found = typed.rows(rows, {"wall_seconds": typed.number}, "timing")
         return np.array([r[0] for r in found], float)
 
     def config(self, run: int) -> AnyConfig:
         with self.database.reading() as db:
-            text = db.execute("SELECT config FROM runs WHERE run = ?", (run,)).fetchone()[0]
+            text = typed.document(
+                db.execute("SELECT config FROM runs WHERE run = ?", (run,)).fetchone()[0], "runs.config"
+            )
         return parse_config(text, f"'{self.database.path}'")
 
     @cached_property
@@ -208,25 +259,25 @@ class Study:
         """A finished run's champion.json."""
         with self.database.reading() as db:
             found = db.execute("SELECT network FROM champions WHERE run = ?", (run,)).fetchone()
-        return json.loads(found[0]) if found else None
+            network = json_object(typed.document(found[0], "champions.network")) if found else None
+        return network
 
     def failures(self) -> list[tuple[str, str]]:
         """(run's key, the last reason) of the runs that failed."""
         with self.database.reading() as db:
-            return [
-                (r[0], r[1])
-                for r in db.execute(
-                    "SELECT key, reason FROM runs JOIN failures USING (run) WHERE status = ? "
-                    "GROUP BY run HAVING attempt = max(attempt) ORDER BY run",
-                    (FAILED,),
-                )
-            ]
+            found = db.execute(
+                "SELECT key, reason FROM runs JOIN failures USING (run) WHERE status = ? "
+                "GROUP BY run HAVING attempt = max(attempt) ORDER BY run",
+                (FAILED,),
+            )
+            return [(k, why) for k, why in typed.rows(found, {"key": typed.key, "reason": typed.document}, "failures")]
 
     def versions(self) -> dict[str, list[str]]:
         """Every version of everything that the runs were made with."""
         out: dict[str, list[str]] = {}
         with self.database.reading() as db:
-            for name, version in db.execute("SELECT DISTINCT name, version FROM versions ORDER BY name, version"):
+            found = db.execute("SELECT DISTINCT name, version FROM versions ORDER BY name, version")
+            for name, version in typed.rows(found, {"name": typed.text, "version": typed.text}, "versions"):
                 out.setdefault(name, []).append(version)
         return out
 
@@ -251,5 +302,5 @@ def to_csv(study: Study) -> str:
     writer.writerow([*fields, "gap", *(f"grid_{a}" for a in axes)])
     for r in study.rows:
         values = [getattr(r, f) for f in fields] + [r.gap] + [r.point.get(a) for a in axes]
-        writer.writerow(["" if v is None else repr(v) if isinstance(v, float) else v for v in values])
+        writer.writerow(["" if v is None else repr(v) if isinstance(v, float) else cell(v) for v in values])
     return text.getvalue()

@@ -1,8 +1,9 @@
 """A study's worker: runs in, outcomes out, one after another in one process that has the kernels loaded.
 
-`python -m neol.studies.worker` reads a line of JSON per run from stdin and answers with one on stdout. It holds a
-lock on the run that it works on, which the operating system releases whatever ends the process; so no two processes
-ever work on the same run. It dies with the process that started it; the run goes on from its checkpoint in another.
+`python -P -m neol.studies.worker PARENT` reads a line of JSON per run from stdin, answers with one on stdout, and
+holds a lock on the run that it works on, which the operating system releases whatever ends the process; so no two
+processes ever work on the same run. It dies with the process that started it; the run goes on from its checkpoint in
+another.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _train(folder: Path, config: AnyConfig) -> None:
 def main() -> None:
     from neol.system import die_with_parent
 
-    die_with_parent()
+    die_with_parent(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # how a backend ends; ignored in a shell's background
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a simulator prints is no answer

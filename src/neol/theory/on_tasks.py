@@ -155,7 +155,7 @@ def open_stage(s: TaskSetting) -> Stage:
         trained = read_config(s.run).run.task
         if trained != task.name:
             raise NeolError(f"'{s.run}' is a run of task '{trained}', so its topologies do not fit '{task.name}'.")
-        genomes = run_pool(s.run, s.pool)
+        genomes = run_pool(s.run, s.pool, task.n_inputs, task.n_outputs)
     else:
         genomes = random_pool(config.neat, task.n_inputs, task.n_outputs, s.pool, s.seed)
     phenotypes = compile_phenotypes(genomes, task.n_inputs, task.n_outputs)

@@ -8,10 +8,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from neol import files
 from neol.config.changes import fit_changes, has_attributes
 from neol.config.schema import Config, check_value, parse_toml
-from neol.envs.registry import Maker, choose_engine, find
+from neol.envs.registry import Maker, choose_engine, find, parse_kwargs
 from neol.envs.tasks import STRATEGIES, Task
+from neol.envs.trust import check_trusted
 from neol.errors import NeolError, nearest
 from neol.files import slug
 from neol.training.run_folder import CONFIG, MAY_CHANGE, START, is_taken
@@ -81,11 +83,13 @@ def configure(
     preset: str = "default",
     config_file: str | os.PathLike[str] | None = None,
     neat_config: str | os.PathLike[str] | None = None,
+    trust: bool = False,
     folder: Path | None = None,
     **settings: Any,
 ) -> Resolved:
     """The complete, checked settings of a run: defaults < task or preset < file < neat-python file < `settings`.
 
+    `trust`: an environment that the file names as `module:name` may be imported.
     `folder`: of a run to resume; what it began from is read from there.
     """
     file = parse_toml(read_text(config_file), str(config_file)) if config_file else {}
@@ -93,6 +97,9 @@ def configure(
         settings["task"] = task
     said = {**file, **settings}
     named = said.get("task", Config().run.task)
+    if "task" in file and "task" not in settings and not trust:
+        named_kwargs = parse_kwargs(check_value("env_kwargs", file.get("env_kwargs", ())))
+        check_trusted(str(named), named_kwargs, f"'{config_file}'", "TASK, or --trust")
     found = find(named if callable(named) else str(named), check_value("env_kwargs", said.get("env_kwargs", ())))
     if neat_config:
         from neol.config.neat_python import load_neat_config
@@ -162,7 +169,7 @@ def default_folder(resolved: Resolved, preset: str, resume: bool) -> Path:
 def read_text(path: str | os.PathLike[str]) -> str:
     """A text file's content, or a NeolError."""
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as e:
-        reason = e.strerror if isinstance(e, OSError) else "not UTF-8 text"
+        return files.read_text(path)
+    except (OSError, ValueError, TypeError) as e:
+        reason = e.strerror if isinstance(e, OSError) else "not UTF-8 text, or not a path"
         raise NeolError(f"cannot read '{path}': {reason}.") from None

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neol.arrays import Array, Declared
+from neol.errors import NeolError
 from neol.training import run_folder
 
 
@@ -73,7 +75,35 @@ class History:
             "timing": np.array(self.timing, float),
         }
 
+    @staticmethod
+    def declared() -> Declared:
+        """What `restore` needs."""
+        return {
+            "history": Array("f8", ("G", "columns"), least=1),
+            "history_columns": Array("U", ("columns",)),
+            "history_whole": Array("?", ("columns",)),
+            "timing": Array("f8", ("G", len(TimingRow._fields)), low=-1e300, high=1e300),
+        }
+
+    def _check(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """A NeolError where the numbers cannot be a run's."""
+        names, numbers = arrays["history_columns"].tolist(), arrays["history"]
+        own = list(HistoryRow._fields[:-1])
+        whole = numbers[:, arrays["history_whole"]]
+        why = ""
+        if names[: len(own)] != own or len(set(names)) < len(names) or not all(n and n.isprintable() for n in names):
+            why = f"history_columns must begin with {', '.join(own)}, and have each name once"
+        elif not (np.abs(whole) <= 2.0**53).all() or (whole % 1.0).any() or not arrays["history_whole"][:2].all():
+            why = "the whole columns of history, generation and env_steps among them, must be whole numbers"
+        elif (numbers[:, 0] != np.arange(len(numbers))).any() or (np.diff(numbers[:, 1], prepend=0.0) < 0.0).any():
+            why = "history must have every generation once, and env_steps that never fall"
+        elif (arrays["timing"][:, 0] != numbers[:, 0]).any():
+            why = "timing must have the generations of history"
+        if why:
+            raise NeolError(f"the checkpoint is damaged: {why}.")
+
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self._check(arrays)
         names, whole = arrays["history_columns"].tolist(), arrays["history_whole"].tolist()
         own = len(HistoryRow._fields) - 1
         self.rows, self.timing = [], []

@@ -12,15 +12,20 @@ from typing import Any
 import numpy as np
 
 from neol import seeding
+from neol.arrays import Array, Declared, checked
 from neol.config.checks import trial_weights
 from neol.config.schema import Config
-from neol.envs.registry import Maker
+from neol.envs.registry import Maker, parse_kwargs
+from neol.envs.tasks import Task
+from neol.envs.trust import check_trusted
 from neol.errors import NeolError
+from neol.files import as_path
 from neol.jit import announce_compilation
+from neol.neat.checked import Population
 from neol.neat.genome import Genomes, concatenate, empty_genomes, from_arrays, take, to_arrays
 from neol.network.normalization import IDENTITY, Moments, from_moments, merged, no_moments
 from neol.network.phenotype import Phenotypes, compile_phenotypes, gene_weights
-from neol.outer.base import LoopMaker, Outcome, Problem, check_advanced, checked_metrics, population
+from neol.outer.base import LoopMaker, Outcome, Problem, check_advanced, checked_metrics, declaration, population
 from neol.outer.registry import loop_name, make_loop
 from neol.rollout.attributes import check_attributes
 from neol.rollout.determinism import repeats
@@ -33,7 +38,7 @@ from neol.system import uninterrupted
 from neol.training import champion, run_folder
 from neol.training.configure import Resolved, configure, default_folder, resolve
 from neol.training.history import History, HistoryRow, fraction_done, trial_columns
-from neol.training.observers import NOTE, Callback, Event, Generation, Observer, Observers
+from neol.training.observers import NOTE, Callback, Event, Generation, Observer, Observers, check_observers
 from neol.training.progress import TrainingProgress, wanted_here
 from neol.training.run import Run
 from neol.training.session import count_events, named, part, record_event, run_to_end
@@ -196,8 +201,25 @@ class Training:
             **to_arrays(archive, "archive"),
             **to_arrays(self.finalists, "finalists"),
             **named("seen", self.seen._asdict()),
+            **named("spaces", _spaces(self.task)),
             **({"start": self.resolved.start.digest} if self.resolved.start else {}),
         }
+
+    def checked(self, arrays: Mapping[str, np.ndarray], what: str) -> Mapping[str, np.ndarray]:
+        inputs, outputs = self.task.n_inputs, self.task.n_outputs
+        same_task(part(arrays, "spaces"), part(arrays, "seen"), self.task)
+        own = {k: v for k, v in arrays.items() if not k.startswith("outer.")}
+        moments = {"n": Array("f8", (1,), low=0.0, high=1e300)} | dict.fromkeys(
+            ("mean", "m2"), Array("f8", (1, inputs))
+        )
+        declared: Declared = {
+            "start": Array("u1", (32,), optional=True),
+            **dict.fromkeys(("archive", "finalists"), Population(inputs, outputs, least=1)),
+            **{f"seen.{k}": spec for k, spec in moments.items()},
+            **{f"spaces.{k}": spec._replace(optional=True) for k, spec in SPACES.items()},
+        }
+        outer = checked(part(arrays, "outer"), declaration(self.outer, problem_of(self.resolved)), what)
+        return {**checked(own, declared, what), **named("outer", outer)}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         if self.resolved.start is not None and not np.array_equal(arrays.get("start", ()), self.resolved.start.digest):
@@ -206,6 +228,11 @@ class Training:
         archive, self.finalists = from_arrays(arrays, "archive"), from_arrays(arrays, "finalists")
         self.seen = Moments(**part(arrays, "seen"))
         self.archive = [take(archive, [i]) for i in range(len(archive.n_nodes))]
+        if self.outer.generation != len(self.history.rows):
+            raise NeolError(
+                f"the checkpoint is damaged: its outer loop is in generation {self.outer.generation}, its history has "
+                f"{len(self.history.rows)}."
+            )
 
     def why_stop(self) -> str | None:
         run = self.config.run
@@ -254,6 +281,32 @@ class Training:
         self.engine.close()
 
 
+SPACES = {"sizes": Array("i8", (2,)), "components": Array("f8", ("components", 5))}
+
+
+def _spaces(task: Task) -> dict[str, np.ndarray]:
+    """What a network of this task meets: inputs and outputs, and how outputs become an action."""
+    components = np.array([(c.kind, c.first, c.width, c.low, c.high) for c in task.components], float)
+    return {"sizes": np.array([task.n_inputs, task.n_outputs]), "components": components.reshape(-1, 5)}
+
+
+def same_task(spaces: Mapping[str, np.ndarray], seen: Mapping[str, np.ndarray], task: Task) -> None:
+    """A NeolError where an environment's spaces are others than when its run was saved: its networks do not fit."""
+    now, before = _spaces(task), dict(spaces)
+    if "sizes" not in before and "mean" in seen:  # a checkpoint from before it had them
+        before = {"sizes": np.array([*seen["mean"].shape[1:], task.n_outputs])}
+    if all(np.array_equal(before[k], now[k]) for k in before if k in now):
+        return
+    had = np.asarray(before.get("sizes", ())).tolist()
+    what = f"{had[0]} inputs and {had[1]} outputs" if len(had) == 2 else "other spaces"
+    if had == now["sizes"].tolist():
+        what += ", read as another action"
+    raise NeolError(
+        f"the environment '{task.name}' has other spaces than when this run was saved: it has {task.n_inputs} inputs "
+        f"and {task.n_outputs} outputs, and the run's networks have {what}; train anew into another --out."
+    )
+
+
 def fittest(fitness: np.ndarray) -> int:
     """The place of the highest of f8 (P,), of equals the first; nan is lowest."""
     return int(np.argsort(-fitness, kind="stable")[0])
@@ -281,6 +334,7 @@ def train(
     preset: str = "default",
     config: Config | Resolved | str | os.PathLike[str] | None = None,
     neat_config: str | os.PathLike[str] | None = None,
+    trust: bool = False,
     **settings: Any,
 ) -> Run:
     """Evolve a controller into the folder `out` (by default one under runs/ that is named after what is trained).
@@ -290,12 +344,22 @@ def train(
     loop's name, or a class of your own (see `neol.outer.base.OuterLoop`). `resume` goes on with the run in `out` (or
     starts one), `overwrite` begins anew. `callback` is called after each generation and stops the run when it
     returns True; `observers` are told of everything. `progress` is shown in a terminal or notebook unless you say
-    False. Ctrl-C saves and raises KeyboardInterrupt. `start` is a run, a run's folder or a network file to begin from.
+    False. `start` is a run, a run's folder or a network file to begin from. `trust`: an environment that a file
+    (`config`, or the folder's) names as `module:name` may be imported; without it name the task yourself. Ctrl-C saves
+    and raises KeyboardInterrupt.
     """
     if isinstance(settings.get("start"), Run):
         settings["start"] = settings["start"].path
     if outer is not None and not isinstance(outer, str) and not callable(outer):
         raise NeolError(f"outer = {outer!r} is not allowed; it must be a loop's name, or what makes one (a class).")
+    if callback is not None and not callable(callback):
+        raise NeolError(f"callback = {callback!r} is not allowed; it must be a function of a Generation.")
+    told: list[Observer] = [*check_observers(observers), *([Callback(callback)] if callback else [])]
+    if isinstance(config, Config | Resolved) and (preset != "default" or neat_config is not None):
+        given = "preset" if preset != "default" else "neat_config"
+        raise NeolError(
+            f"{given} is not allowed with a whole Config, which is complete; give config as a file, or none."
+        )
     if outer is not None:
         settings["outer"] = outer if isinstance(outer, str) else loop_name(outer)
     if isinstance(config, Resolved):
@@ -304,22 +368,25 @@ def train(
         wanted = resolve(config.replace(**settings), task)
         said: Mapping[str, Any] = wanted.config.flat()
     else:
-        wanted = configure(task, preset, config, neat_config, Path(out) if out and resume else None, **settings)
+        going_on = as_path(out, "out") if out is not None and resume else None
+        wanted = configure(task, preset, config, neat_config, trust, going_on, **settings)
         explicit = {"task", *settings} if task else set(settings)
         whole = preset != "default" or config or neat_config
         said = {k: v for k, v in wanted.config.flat().items() if whole or k in explicit}
     loop = outer if callable(outer) else None
-    told: list[Observer] = [*observers, *([Callback(callback)] if callback else [])]
     if wanted_here() if progress is None else progress:
         told.append(TrainingProgress())
     with ExitStack() as stack:
-        folder = Path(out).absolute() if out is not None else None
+        folder = as_path(out, "out").absolute() if out is not None else None
         if folder is None:
             folder = hold_default(stack, lambda: default_folder(wanted, preset, resume).absolute())
         else:
             stack.enter_context(run_folder.held(folder))
         gone_on_with = resume and (folder / run_folder.CONFIG).exists()
         final, resumed = run_folder.open_folder(folder, wanted.config, resume, said, overwrite)
+        if gone_on_with and "task" not in said and not trust:
+            stored = parse_kwargs(final.rollout.env_kwargs)
+            check_trusted(final.run.task, stored, f"'{folder / run_folder.CONFIG}'", "TASK, or --trust")
         if not gone_on_with:
             stack.enter_context(run_folder.withdrawn_if_refused(folder))
         observer = Observers([*told, *([TensorBoard(folder)] if final.run.tensorboard else [])])

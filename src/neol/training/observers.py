@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neol.errors import NeolError
 from neol.neat.genome import Genomes
 from neol.rollout.shards import RolloutResult
 from neol.training.history import HistoryRow
@@ -67,6 +68,17 @@ class Observer:
 
     def finished(self, run: Run | None) -> None:
         """The run is over: its result, or None where it was interrupted or failed."""
+
+
+def check_observers(observers: Any) -> Sequence[Observer]:
+    """The observers, or a NeolError where one of them is none."""
+    listed = list(observers) if isinstance(observers, list | tuple) else [observers]
+    for one in listed:
+        if not all(callable(getattr(one, m, None)) for m in ("started", "tick", "generation", "event", "finished")):
+            raise NeolError(
+                f"observers = {one!r} is not allowed; it must be a list of neol.training.observers.Observer."
+            )
+    return listed
 
 
 class Observers(Observer):

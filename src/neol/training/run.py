@@ -14,15 +14,16 @@ from neol.deploy.plastic_network import PlasticNetwork
 from neol.errors import NeolError
 from neol.figures.curve import draw_curve
 from neol.figures.style import inline_svg
+from neol.files import as_path
 from neol.training import run_folder
-from neol.training.summary import BaselineSummary, NeolSummary, read_summary
+from neol.training.summary import BaselineSummary, NeolSummary, read_summary, shown
 
 
 class Run:
     """What a run left: `config`, `history` and `timing` (columns as arrays), `summary`, `champion`."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], trust: bool = False) -> None:
+        self.path, self.trusted = as_path(path, "path"), trust
         if not (self.path / run_folder.CONFIG).is_file():
             raise NeolError(f"'{self.path}' is not a run's folder: it has no {run_folder.CONFIG}.")
 
@@ -53,7 +54,7 @@ class Run:
             raise NeolError(f"'{self.path}' is a baseline's; read its policy with neol.baselines.load_policy.")
         if not self.champion_path.is_file():
             raise NeolError(f"'{self.path}' has no {run_folder.CHAMPION} yet; train it with --out and --resume.")
-        return PlasticNetwork.from_json(self.champion_path)
+        return PlasticNetwork.from_json(self.champion_path, trust=self.trusted)
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
@@ -66,7 +67,7 @@ class Run:
             low, high = s.champion_return_ci95
             lines += [
                 ("status", f"{s.status}, {s.generations} generations, {s.env_steps:,} env steps"),
-                ("held-out return", f"{s.champion_return_mean:.1f} (95 % CI {low:.1f} to {high:.1f})"),
+                ("held-out return", f"{shown(s.champion_return_mean)} (95 % CI {shown(low)} to {shown(high)})"),
                 ("champion", f"{s.champion_nodes} nodes, {s.champion_connections} connections"),
             ]
         else:
@@ -78,6 +79,6 @@ class Run:
         return f"<table>{rows}</table>{pictures}"
 
 
-def load(path: str | os.PathLike[str]) -> Run:
-    """The run in a folder."""
-    return Run(path)
+def load(path: str | os.PathLike[str], trust: bool = False) -> Run:
+    """The run in a folder. `trust`: an environment that it names as `module:name` may be imported."""
+    return Run(path, trust)

@@ -7,6 +7,7 @@ the history included; the other files are made from it again at a resume. No pic
 from __future__ import annotations
 
 import csv
+import errno
 import hashlib
 import io
 import json
@@ -22,7 +23,7 @@ import numpy as np
 
 from neol.config.schema import Config, fields
 from neol.errors import NeolError
-from neol.files import finite, is_part, write_atomic
+from neol.files import check_no_links, finite, is_part, read_text, write_atomic
 from neol.system import lock_file
 
 CHECKPOINT_VERSION = 3
@@ -33,6 +34,7 @@ START = "start.json"  # the champion that the run began from
 POLICY, FINAL_POLICY = "champion.npz", "final.npz"  # of a baseline
 REPLACED = ".replaced.part.run"  # a run that is being overwritten, until the new one has a checkpoint
 LOCK = ".run.part.lock"  # held by the process that works on the folder
+TENSORBOARD = "tensorboard"  # a folder
 PICTURES = ("agent.mp4", "network.svg", "curve.svg")
 # In the order in which they are removed: a folder that is half removed is still a run's.
 RUN_FILES = (
@@ -77,6 +79,7 @@ def claim_folder(path: Path, config: str, resume: bool, overwrite: bool = False)
     """Whether the folder holds a run to go on with; else it is made, with this config.toml."""
     if resume and overwrite:
         raise NeolError("--resume is not allowed with --overwrite; a run is gone on with, or begun anew.")
+    check_no_links(path, (*RUN_FILES, REPLACED, TENSORBOARD))
     try:
         settle_replaced(path)
         if (path / CONFIG).exists() and resume:
@@ -174,12 +177,15 @@ def held(path: Path) -> Iterator[None]:
 
 def read_config(path: Path) -> Config:
     """The configuration of a run's folder."""
-    return Config.from_toml(read_config_text(path), f"'{path / CONFIG}'")
+    text = read_config_text(path)
+    if text.startswith("[baseline]"):
+        raise NeolError(f"'{path}' is a baseline's run, of `neol baseline`, which goes on with it, with --resume.")
+    return Config.from_toml(text, f"'{path / CONFIG}'")
 
 
 def read_config_text(path: Path) -> str:
     try:
-        return (path / CONFIG).read_text(encoding="utf-8")
+        return read_text(path / CONFIG)
     except OSError as e:
         raise NeolError(f"'{path}' is not a run's folder: cannot read {CONFIG}: {e.strerror}.") from None
     except UnicodeDecodeError:
@@ -199,6 +205,8 @@ def read_checkpoint(path: Path, config: Settings) -> dict[str, np.ndarray]:
     """The arrays of the checkpoint of this very run, or a NeolError: kernels trust what comes out of here."""
     file = path / CHECKPOINT
     try:
+        if file.exists() and not file.is_file():
+            raise OSError(errno.EINVAL, "it is not a regular file")
         with np.load(file, allow_pickle=False) as data:
             arrays = {k: data[k] for k in data.files}
     except OSError as e:
@@ -207,10 +215,20 @@ def read_checkpoint(path: Path, config: Settings) -> dict[str, np.ndarray]:
         raise NeolError(f"'{file}' is damaged or not a checkpoint: {e}.") from None
     version, digest = arrays.pop(_VERSION, None), arrays.pop(_DIGEST, None)
     if not np.array_equal(version, CHECKPOINT_VERSION) or digest is None:
-        raise NeolError(f"'{file}' is not a NEOL checkpoint of version {CHECKPOINT_VERSION}.")
+        raise NeolError(f"'{file}' is not a NEOL checkpoint of version {CHECKPOINT_VERSION}{_other_version(version)}.")
     if not np.array_equal(digest, _digest(arrays, config)):
         raise NeolError(f"'{file}' is damaged, or the checkpoint of another run.")
     return arrays
+
+
+def _other_version(version: np.ndarray | None) -> str:
+    """What to do with a checkpoint of another version."""
+    if version is None or np.shape(version) or np.asarray(version).dtype.kind not in "iu":
+        return ""
+    return (
+        f" but of {int(version)}; finish it with the NEOL that wrote it (champion.json is read by every version), or "
+        "train anew into another --out"
+    )
 
 
 _VERSION, _DIGEST = "neol_checkpoint", "neol_digest"
@@ -244,13 +262,12 @@ def _number(value: float) -> str:
 def read_table(path: Path) -> dict[str, np.ndarray]:
     """A CSV file of numbers as columns."""
     try:
-        with open(path, newline="", encoding="utf-8") as f:
-            header, *rows = list(csv.reader(f))
+        header, *rows = list(csv.reader(io.StringIO(read_text(path), newline="")))
         columns = list(zip(*rows, strict=True)) or [()] * len(header)
         return dict(zip(header, [_column(c) for c in columns], strict=True))
     except OSError as e:
         raise NeolError(f"cannot read '{path}': {e.strerror}.") from None
-    except (ValueError, csv.Error) as e:
+    except (ValueError, OverflowError, csv.Error) as e:
         raise NeolError(f"'{path}' is not a table of numbers: {e}.") from None
 
 
@@ -265,7 +282,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(read_text(path))
     except OSError as e:
         raise NeolError(f"cannot read '{path}': {e.strerror}.") from None
     except (ValueError, RecursionError) as e:

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from neol.arrays import checked
+from neol.errors import NeolError
 from neol.files import write_atomic
 from neol.system import uninterrupted
 from neol.training import run_folder
@@ -52,6 +54,9 @@ class Session(Protocol):
     def arrays(self) -> dict[str, np.ndarray]:
         """What a checkpoint holds besides the history."""
 
+    def checked(self, arrays: Mapping[str, np.ndarray], what: str) -> Mapping[str, np.ndarray]:
+        """What `arrays` gave once, read from a file and now checked; a NeolError where it is not this session's."""
+
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None: ...
 
     def write_best(self) -> None:
@@ -88,9 +93,7 @@ def run_to_end(session: Session, resumed: bool, observer: Observer) -> Run:
     run = None
     try:
         if resumed:
-            arrays = run_folder.read_checkpoint(session.folder, session.config)
-            session.history.restore(arrays)
-            session.restore(arrays)
+            _restore(session)
             session.history.write(session.folder)
         write_atomic(session.folder / run_folder.CONFIG, session.config.to_toml())  # the budget may have changed
         before = tuple(session.history.rows)
@@ -98,11 +101,24 @@ def run_to_end(session: Session, resumed: bool, observer: Observer) -> Run:
         status = _evolve(session, observer)
         observer.event(Event(NOTE, "Choosing the champion on fresh episodes ..."))
         write_summary(session.folder, session.finish(status))
-        run = Run(session.folder)
+        run = Run(session.folder, trust=True)  # its environment is the user's word already
     finally:
         session.close()
         observer.finished(run)
     return run
+
+
+def _restore(session: Session) -> None:
+    """Go on from the folder's checkpoint: every array is checked before anything is made of it."""
+    arrays, path = run_folder.read_checkpoint(session.folder, session.config), session.folder / run_folder.CHECKPOINT
+    declared = session.history.declared()
+    session.history.restore(checked({k: arrays.pop(k) for k in declared if k in arrays}, declared, f"'{path}'"))
+    try:
+        session.restore(session.checked(arrays, f"'{path}'"))
+    except NeolError:
+        raise
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, AssertionError) as e:
+        raise NeolError(f"'{path}' cannot be gone on with: {type(e).__name__}: {e}.") from None
 
 
 def _evolve(session: Session, observer: Observer) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,8 +99,31 @@ class BaselineSummary(Summary):
     final_return_std: float
 
 
+def shown(value: float | None, digits: int = 1) -> str:
+    """A return as it is printed; one that is not finite (summary.json has null) or has too many digits, too."""
+    if value is None or not math.isfinite(value):
+        return "not finite"
+    return f"{value:.{digits}f}" if abs(value) < 1e15 else f"{value:.6g}"
+
+
 def write_summary(folder: Path, summary: Summary) -> None:
     run_folder.write_json(folder / run_folder.SUMMARY, summary.as_dict())
+
+
+def _fits(value: Any, kind: str) -> bool:
+    """Whether a value of summary.json is of a field's type; a number that was not finite is null there."""
+    if kind.endswith(" | None"):
+        return value is None or _fits(value, kind.removesuffix(" | None"))
+    if kind.startswith("tuple[float"):
+        return isinstance(value, tuple) and all(_fits(v, "float") for v in value)
+    if kind == "Interval":
+        return isinstance(value, tuple) and len(value) == 2 and all(_fits(v, "float") for v in value)
+    if kind.startswith("Mapping"):
+        return isinstance(value, Mapping)
+    number = value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    return {"str": isinstance(value, str), "bool": isinstance(value, bool), "int": isinstance(value, int)}.get(
+        kind, number
+    )
 
 
 def read_summary(folder: Path) -> NeolSummary | BaselineSummary:
@@ -114,6 +138,9 @@ def read_summary(folder: Path) -> NeolSummary | BaselineSummary:
     known = {k: tuple(v) if k.endswith(rows) and isinstance(v, list) else v for k, v in stored.items() if k in names}
     if "parameters" not in known and {"champion_connections", "champion_nodes"} <= set(known):  # written before it was
         known["parameters"] = known["champion_connections"] + known["champion_nodes"]
+    for f in dataclasses.fields(kind):
+        if f.name in known and not _fits(known[f.name], str(f.type)):
+            raise NeolError(f"'{path}' is not a run's summary: {f.name} = {str(known[f.name])[:60]!r} is not allowed.")
     try:
         return kind(**known)
     except TypeError as e:
