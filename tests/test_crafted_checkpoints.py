@@ -33,7 +33,18 @@ TINY: dict[str, Any] = {
     "pop_size": 6, "elitism": 1, "generations": 2, "episodes": 1, "champion_candidates": 2, "champion_trials": 1,
     "champion_episodes": 2, "max_steps": 30, "node_add_prob": 0.5,
 }  # fmt: skip
-LOOPS = {"neat": {}, "hedge": {"outer": "hedge", "pool": 5, "normalize_observations": True}}
+LOOPS: dict[str, dict[str, Any]] = {
+    "neat": {},
+    "hedge": {"outer": "hedge", "pool": 5, "normalize_observations": True},
+    "es": {"outer": "es", "es": "cma", "es_population": 6},
+    "neat-es": {
+        "outer": "neat-es",
+        "es": "sep-cma",
+        "es_population": 12,
+        "generations": 13,
+        "max_steps": 7,
+    },  # 2 species
+}
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import crafted
 import numpy as np
 import pytest
 
@@ -179,3 +180,26 @@ def test_training_steps_limit_training_alone(tmp_path: Path) -> None:
     run = neol.train("cartpole", out=tmp_path / "run", outer="es", training_steps=20, generations=8, **settings)
     assert max(run.history["best_return"]) == 20.0
     assert run.summary.champion_return_mean > 20.0
+
+
+@pytest.mark.parametrize("outer", ["es", "neat-es"])
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("mean", lambda a: a[:-1]),
+        ("mean", lambda a: a.astype("f4")),
+        ("mean", lambda a: np.full_like(a, np.nan)),
+        ("factor", lambda a: a[:, :-1]),
+        ("sigma", lambda a: -a),
+        ("averages", lambda a: a[:1]),
+    ],
+)
+def test_a_damaged_distribution_is_refused_in_one_sentence(outer: str, name: str, change: Any, tmp_path: Path) -> None:
+    run = neol.train("cartpole", out=tmp_path / "run", outer=outer, es="cma", generations=2, **TINY)
+    arrays = crafted.read(run.path)
+    key = f"outer.strategy{'' if outer == 'es' else '0'}.{name}"
+    arrays[key] = change(arrays[key])
+    crafted.write(run.path, arrays)
+    with pytest.raises(neol.NeolError, match="damaged") as caught:
+        neol.train(out=run.path, resume=True, generations=4, progress=False)
+    assert "\n" not in str(caught.value)

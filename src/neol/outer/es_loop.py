@@ -58,7 +58,7 @@ class EsLoop:
 
     def declared(self) -> Declared:
         own = self.strategy.declared("strategy", self.space.size)
-        return {"generation": Array("i8", low=0)} | Hall.declared(self.inputs, self.outputs) | own
+        return {"generation": Array("i8", low=0, high=2**53)} | Hall.declared(self.inputs, self.outputs) | own
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self.generation = int(arrays["generation"])

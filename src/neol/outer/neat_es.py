@@ -190,7 +190,7 @@ class NeatEsLoop:
 
     def state(self) -> dict[str, np.ndarray]:
         arrays = {"generation": np.array(self.generation), "next_id": np.array(self.next_id)}
-        arrays["score"] = np.array([self.score, self.best_score, float(self.best_at)])
+        arrays["score"], arrays["best_at"] = np.array([self.score, self.best_score]), np.array(self.best_at)
         arrays["kinds"] = np.array([[k.id, k.told, k.mean, k.variance] for k in self.kinds])  # f8 (S, 4)
         arrays |= {f"innovations.{k}": v.copy() for k, v in self.innovations._asdict().items()} | self.hall.state()
         arrays |= to_arrays(concatenate([k.space.topology for k in self.kinds]), "topologies")
@@ -201,10 +201,11 @@ class NeatEsLoop:
     def declared(self) -> Declared:
         p = self.problem
         out: dict[str, Array | Group] = {
-            "generation": Array("i8", low=0),
+            "generation": Array("i8", low=0, high=2**53),
             "next_id": Array("i8", low=1, high=2**31 - 1),
-            "score": Array("f8", (3,)),
-            "kinds": Array("f8", ("S", 4), low=-HUGE, high=HUGE, least=1),
+            "score": Array("f8", (2,)),  # nan before the first
+            "best_at": Array("i8", low=0, high=2**53),
+            "kinds": Array("f8", ("S", 4), low=-1e100, high=1e100, least=1),
             "innovations": InnovationTable(p.outputs),
             "topologies": Population(p.inputs, p.outputs, "S", least=1),
             **Hall.declared(p.inputs, p.outputs),
@@ -219,11 +220,13 @@ class NeatEsLoop:
         count = len(arrays["kinds"])
         if count > 1 + CHALLENGERS or f"strategy{count}.mean" in arrays:
             why = f"it has {count} species, and distributions of others"
+        if (arrays["kinds"][:, [0, 1, 3]] < 0.0).any():
+            why = "a species has a number, comparisons or a variance below 0"
         if why:
             raise NeolError(f"the checkpoint is damaged: {why}.")
         self.generation, self.next_id = int(arrays["generation"]), int(arrays["next_id"])
-        self.score, self.best_score = map(float, arrays["score"][:2])
-        self.best_at = int(arrays["score"][2])
+        self.score, self.best_score = map(float, arrays["score"])
+        self.best_at = int(arrays["best_at"])
         self.innovations = Innovations(**{k[12:]: v.copy() for k, v in arrays.items() if k.startswith("innovations.")})
         self.hall.restore(arrays)
         topologies = from_arrays(arrays, "topologies")

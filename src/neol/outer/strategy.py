@@ -12,12 +12,13 @@ import numpy as np
 from neol import seeding
 from neol.arrays import Array, Group
 from neol.config.sections import EsConfig
+from neol.errors import NeolError
 from neol.jit import kernel
 from neol.outer import cma, gradients
 from neol.outer.cma import Cma
 from neol.outer.gradients import Gradient
 
-HUGE = 1e300
+HUGE = 1e100  # the largest number that a state may hold: its square is one, too
 CMA, SEP_CMA = "cma", "sep-cma"
 # Rates of the running means of the mean: what a generation's noise moved to and fro is averaged away.
 AVERAGED = (0.3, 0.1)
@@ -122,18 +123,22 @@ class Strategy:
         vector = Array("f8", (n,), low=-HUGE, high=HUGE)
         columns = {
             "mean": vector,
-            "told": Array("i8", (1,), low=0),
+            "told": Array("i8", (1,), 0, 2**53),
             "averages": vector._replace(shape=(len(AVERAGED), n)),
         }
         if isinstance(self.at, Cma):
             columns["sigma"] = Array("f8", (1,), cma.SMALLEST_SIGMA, cma.LARGEST_SIGMA)
-            columns["factor"] = vector._replace(shape=(n, 1 if self.knobs.kind == SEP_CMA else n))
+            columns["factor"] = vector._replace(shape=(n, n))
+            if self.knobs.kind == SEP_CMA:
+                columns["factor"] = Array("f8", (n, 1), 1 / HUGE, HUGE)
             columns |= {"path_sigma": vector, "path_c": vector}
         else:
-            columns |= {"sigma": vector._replace(low=0.0), "velocity": vector, "square": vector._replace(low=0.0)}
+            columns |= {"sigma": vector._replace(low=1 / HUGE), "velocity": vector, "square": vector._replace(low=0.0)}
         return {f"{name}.{column}": spec for column, spec in columns.items()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        if self.knobs.kind == CMA and not (np.diag(arrays["factor"]) > 0.0).all():
+            raise NeolError("the checkpoint is damaged: a covariance's factor has a diagonal that is not positive.")
         self.averages = arrays["averages"].copy()
         self.at = type(self.at)(**{k: arrays[k].copy() for k in self.at._fields})
 
