@@ -241,7 +241,29 @@ def test_a_failed_run_is_recorded_and_the_others_go_on(
     assert len(status["failures"]) == 2
 
 
-def test_longest_runs_come_first(tmp_path: Path) -> None:
+def test_a_study_taken_up_from_its_trimmed_database_runs_nothing_twice(tmp_path: Path, capsys: Any) -> None:
+    file, few = str(study_file(tmp_path)), ["--tasks", "cartpole", "--arms", "none", "--scale", "0.34", "--quiet"]
+    here, there, kept = tmp_path / "here", tmp_path / "there", tmp_path / "kept"
+    assert main(["study", "run", file, "--out", str(here), *few, "--seeds", "1", "--jobs", "1"]) == 0
+    kept.mkdir()
+    assert main(["study", "export", str(here), "--database", str(kept / "study.sqlite")]) == 0
+    words = ["study", "run", file, "--out", str(there), *few, "--seeds", "2", "--jobs", "1"]
+    assert main([*words, "--from", str(kept)]) == 0
+    folders = [p.name for p in (there / "runs").iterdir() if p.is_dir()]
+    assert len(folders) == 1  # the seed that was missing
+    assert folders[0].endswith("s1")
+    study = neol.Study(there)
+    assert [r.seed for r in study.finished] == [0, 1]
+    assert study.rows[0].held_out == neol.Study(here).rows[0].held_out
+    capsys.readouterr()
+    assert main([*words, "--from", str(kept)]) == 2
+    assert "--from is for a new folder" in capsys.readouterr().err
+    assert main(["study", "run", file, "--out", str(tmp_path / "x"), "--from", str(tmp_path / "none"), *few]) == 2
+    assert "is no study" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+def test_runs_come_seed_by_seed_and_within_a_seed_the_longest_first(tmp_path: Path) -> None:
     plan = parse_plan(SMALL + "[task.lunarlander.arm.bcm]\npop_size = 40\n")
     folder = tmp_path / "s"
     (folder / "runs").mkdir(parents=True)
@@ -252,7 +274,9 @@ def test_longest_runs_come_first(tmp_path: Path) -> None:
         plan_cells(db, plan, chosen, 1.0)
     jobs = waiting(Database(folder), folder, {c.key: c.config for c in chosen})
     assert len(jobs) == len({c.key for c in chosen})
-    assert [j.cost for j in jobs] == sorted((j.cost for j in jobs), reverse=True)
+    order = [(j.config.run.seed, -j.cost) for j in jobs]
+    assert order == sorted(order)
+    assert len({seed for seed, _ in order}) == 2
     assert jobs[0].config.neat.pop_size == 40 and jobs[-1].config.run.task == "cartpole"
     long, short = Config().replace(max_steps=100), Config().replace(max_steps=100, max_env_steps=1000)
     assert cost(long) > cost(short) > 0

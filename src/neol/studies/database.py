@@ -274,6 +274,22 @@ def forget_failures(db: sqlite3.Connection) -> None:
     db.execute("UPDATE runs SET status = ? WHERE status = ?", (WAITING, FAILED))
 
 
+def existing(study: Path) -> Database:
+    """The database of a study's folder, or of a file named study.sqlite; a NeolError where there is none."""
+    folder = study.parent if study.name == "study.sqlite" else study
+    if not (folder / "study.sqlite").is_file():
+        raise NeolError(f"'{study}' is no study: it must be a folder with a study.sqlite, or that file.")
+    return Database(folder)
+
+
+def take_up(source: Database, target: Path) -> None:
+    """A study that was begun elsewhere as a new database: its finished runs, and those that wait."""
+    with source.reading() as db, replacing(target) as part:
+        part.unlink(missing_ok=True)
+        with closing(sqlite3.connect(part, isolation_level=None)) as copy:
+            db.backup(copy)
+
+
 def trimmed_copy(database: Database, target: Path) -> None:
     """A copy without the champions that no report shows: all but each cell's best, over its seeds."""
     if target.exists() and target.samefile(database.path):

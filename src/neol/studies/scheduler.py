@@ -21,10 +21,12 @@ from neol.studies.database import (
     RUNS,
     WAITING,
     Database,
+    existing,
     forget_failures,
     plan_cells,
     record_failure,
     record_result,
+    take_up,
 )  # fmt: skip
 from neol.studies.local_workers import DEATHS, Job, LocalStudyWorkers, StudyBackend
 from neol.studies.plan import AnyConfig, Cell, StudyPlan, cells
@@ -68,11 +70,17 @@ def run_study(
     executor: str = "local",
     ray_address: str = "",
     retry: bool = False,
+    taken_from: Path | None = None,
     show: Progress | None = None,
 ) -> RunCounts:
-    """Run what is missing of these cells in the folder `out`."""
+    """Run what is missing of these cells in the folder `out`; `taken_from`: a study whose finished runs are kept."""
     show = show or Progress(quiet=True)
+    if taken_from is not None and (out / "study.sqlite").exists():
+        raise NeolError(f"'{out}' holds a study already; --from is for a new folder, and going on needs no --from.")
+    source = existing(taken_from) if taken_from is not None else None
     _make_folder(out)
+    if source is not None:
+        take_up(source, out / "study.sqlite")
     database = Database(out)
     with database.writing() as db:
         plan_cells(db, plan, chosen, scale)
@@ -110,11 +118,17 @@ def _open_backend(executor: str, address: str, jobs: int, wanted: int) -> StudyB
 
 
 def waiting(database: Database, out: Path, configs: Mapping[str, AnyConfig]) -> list[Job]:
-    """The runs of these configurations, by key, that are still to do; the longest first."""
+    """The runs of these configurations, by key, that are still to do: seed by seed, so that a study that is stopped has
+    whole comparisons, and within a seed the longest first."""
     with database.reading() as db:
         runs = dict(db.execute("SELECT key, run FROM runs WHERE status = ?", (WAITING,)).fetchall())
     ready = [Job(runs[k], k, out / RUNS / k, config, cost(config)) for k, config in configs.items() if k in runs]
-    return sorted(ready, key=lambda j: -j.cost)
+    place = {seed: i for i, seed in enumerate(dict.fromkeys(seed_of(j.config) for j in ready))}
+    return sorted(ready, key=lambda j: (place[seed_of(j.config)], -j.cost))
+
+
+def seed_of(config: AnyConfig) -> int:
+    return config.run.seed if isinstance(config, Config) else config.seed
 
 
 def count_runs(database: Database, keys: Sequence[str]) -> RunCounts:
@@ -151,7 +165,7 @@ def part_done(job: Job) -> float:
 def _schedule(
     database: Database, out: Path, keys: Sequence[str], queue: list[Job], backend: StudyBackend, show: Progress
 ) -> None:
-    """Give every idle worker the longest run that is left, until none is."""
+    """Give every idle worker the next run that is left, until none is."""
     running: dict[int, Job] = {}
     elsewhere: dict[int, tuple[Job, float]] = {}  # runs that another process works on, and when to look again
     deaths: dict[int, int] = {}
