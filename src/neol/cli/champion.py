@@ -168,7 +168,7 @@ def export_command(args: argparse.Namespace) -> int:
         )
     document = network_of(args.run).to_json()
     if args.static:
-        document = {k: v for k, v in document.items() if k not in ("plasticity", "interface")}
+        document = {k: v for k, v in document.items() if k not in ("plasticity", "interface", "life")}
     if args.out is None:
         print(dump(document), end="")
     else:

@@ -96,8 +96,8 @@ class RolloutConfig:
     """Every single reward below this counts as this in the fitness (training only; -inf = as they are)."""
     normalize_observations: bool = field(default=False, metadata=_basic())
     """Scale observations by their running mean and spread, which are saved with the champion."""
-    engine: str = field(default="auto", metadata=_basic(_choice("auto", "envpool", "gymnasium")))
-    """Simulator: auto takes EnvPool where it has the environment, else Gymnasium."""
+    engine: str = field(default="auto", metadata=_basic(_choice("auto", "envpool", "gymnasium", "native")))
+    """Simulator: auto takes our own (native) where the task has one, EnvPool where it has it, else Gymnasium."""
     env_kwargs: tuple[str, ...] = field(default=(), metadata=_basic({"words": True}))
     """Arguments of the environment, as key=value."""
     fresh_envs: str = field(default="auto", metadata=_choice("auto", "true", "false"))
@@ -107,7 +107,7 @@ class RolloutConfig:
     step_timeout: float = field(default=60.0, metadata=_range(0.0, 1e6))
     """Seconds after which an environment's step counts as hung (in worker processes); 0 = wait for ever."""
     workers: int = field(default=0, metadata=_basic(_range(0, 100_000)))
-    """Worker processes (or Ray actors); 0 = one per core, and threads instead on EnvPool. Never changes results."""
+    """Worker processes (or Ray actors); 0 = one per core, but threads if not on Gymnasium. Never changes results."""
     executor: str = field(default="local", metadata=_choice("local", "ray"))
     """Where episodes are played: this machine or a Ray cluster. Never changes results."""
     ray_address: str = field(default="", metadata={"words": True})

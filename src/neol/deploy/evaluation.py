@@ -24,6 +24,7 @@ from neol.rollout.faults import judge
 from neol.rollout.gymnasium_episode import one_life
 from neol.rollout.gymnasium_player import LocalGymnasium
 from neol.rollout.life import Life, life_of
+from neol.rollout.native_player import NativeEngine
 from neol.rollout.shards import Episodes, LocalEngine, headline
 from neol.rollout.world import UNCHANGED, World, world_of
 from neol.stats import mean_interval
@@ -111,7 +112,10 @@ def evaluate(
     world = _world(found, changes, limit, len(weights))
     chosen, _ = choose_engine(found, engine, bool(world.attributes))
     player: LocalEngine
-    player = EnvPoolEngine(found, limit, threads) if chosen == "envpool" else LocalGymnasium(found, limit)
+    if chosen == "gymnasium":
+        player = LocalGymnasium(found, limit)
+    else:
+        player = (EnvPoolEngine if chosen == "envpool" else NativeEngine)(found, limit, threads)
     which = Episodes(seed, seeding.EVALUATE, 0, episodes, common=True, trial_weights=weights)
     try:
         result = player.run(net.network.phenotype, _life(net, found, plasticity, world), which)

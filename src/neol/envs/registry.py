@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from neol.envs.spaces import read_action, read_observation
-from neol.envs.tasks import TASKS, Task
+from neol.envs.tasks import CHANGING_TASKS, TASKS, Task
 from neol.envs.trust import check_callable, check_module
 from neol.errors import NeolError, nearest
 
@@ -47,11 +47,13 @@ def find(name: str | Maker, env_kwargs: Sequence[str] = ()) -> Task:
         if kwargs:
             raise NeolError("env_kwargs are not allowed with a callable; give it its arguments yourself.")
         return _describe(callable_name(name), name, ())
-    ours = next((t for t in TASKS.values() if name in (t.name, t.id)), None)
+    ours = next((t for t in TASKS.values() if name in (t.name, t.id)), CHANGING_TASKS.get(name))
     if ours is not None:
         changed = ours._replace(env_kwargs=tuple(kwargs.items()))
         if kwargs:
             make(changed).close()  # it may not know them
+        if ours.native:  # as many steps as its runs take
+            changed = changed._replace(max_steps=ours.max_steps * int(kwargs.get("runs", 100)) // 100)
         return changed
     return _describe(name, None, tuple(kwargs.items()))
 
@@ -157,7 +159,7 @@ def _make(task: Task, render_mode: str | None) -> Any:
             raise NeolError(f"module '{module}' has no '{rest}', and registers no such environment; {hint}")
     env_id = rest if colon else task.id
     if env_id not in gymnasium.registry:
-        names = [*TASKS, *gymnasium.registry]
+        names = [*TASKS, *CHANGING_TASKS, *gymnasium.registry]
         raise NeolError(f"unknown task or environment '{task.id}'; {nearest(env_id, names)}")
     return _registered(env_id, arguments, render_mode)
 
@@ -232,7 +234,11 @@ def suppressed() -> Iterator[None]:
 
 
 def choose_engine(task: Task, engine: str, attributes: bool = False) -> tuple[str, str]:
-    """(envpool or gymnasium, why). `attributes`: of the environment are changed while it is lived in."""
+    """(envpool, gymnasium or native, why). `attributes`: of the environment are changed while it is lived in."""
+    if task.native and engine in ("auto", "native") and not attributes:
+        return "native", "it is one of our own simulators"
+    if engine == "native":
+        raise NeolError(f"engine = 'native' is not allowed with '{task.name}': it is no simulator of ours; use auto.")
     obstacle = "EnvPool's environments have no attributes to change" if attributes else _envpool_obstacle(task)
     if engine == "gymnasium":
         return engine, "as asked"

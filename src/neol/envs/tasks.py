@@ -54,6 +54,7 @@ class Task(NamedTuple):
     strategies: Mapping[str, Any] = MappingProxyType({})
     env_kwargs: tuple[tuple[str, Any], ...] = ()  # arguments of the environment
     maker: Callable[[], Any] | None = None  # what makes it, where that is a Python function
+    native: str = ""  # the simulator of our own that plays it (mazes.py)
 
     @property
     def n_inputs(self) -> int:
@@ -130,6 +131,38 @@ TASKS: dict[str, Task] = {
             film_every=4, film_fps=31, settings=_HOPPER,
             strategies={"generations": _UNENDING, "max_env_steps": 5_000_000, "es_sigma": 0.1},
             returns=(-500.0, 6000.0),
+        ),
+    )
+}  # fmt: skip
+
+
+# -- tasks whose lives change: something must be learned again -------------------------------------------------------
+
+_HEAVY_POLE = ("env masspole=1 from=200", "env total_mass=2 from=200", "env polemass_length=0.5 from=200")
+_PLACES = ("turn", "end", "home", "reward")
+_SMALL: dict[str, Any] = {"generations": 500}
+
+
+def _maze(name: str, native: str, maker: str, steps: int, returns: tuple[float, float]) -> Task:
+    return Task(
+        name, f"neol.envs.maze_env:{maker}", steps, _PLACES, ("way",), bounded((-1.0,), (1.0,)), _numbers(_PLACES),
+        (1,), resets_fully=True, step_seconds=5e-7, returns=returns, settings=_SMALL, native=native,
+    )  # fmt: skip
+
+
+CHANGING_TASKS: dict[str, Task] = {
+    t.name: t
+    for t in (
+        TASKS["cartpole"]._replace(name="cartpole-mass", step_seconds=2e-5, settings={"change": _HEAVY_POLE}),
+        TASKS["cartpole"]._replace(
+            name="cartpole-gravity", step_seconds=2e-5, settings={"change": ("env gravity=20 from=200",)}
+        ),
+        _maze("tmaze", "t-maze", "TMaze", 500, (-40.0, 100.0)),
+        _maze("double-tmaze", "double t-maze", "DoubleTMaze", 700, (-40.0, 100.0)),
+        Task(
+            "bandit", "neol.envs.maze_env:Bandit", 100, ("one", "reward", "arm 0", "arm 1"), ("arm 0", "arm 1"),
+            (Component(ARGMAX, 0, 2),), _numbers(("one", "reward", "arm 0", "arm 1")), action_dtype="int64",
+            resets_fully=True, step_seconds=5e-7, returns=(0.0, 100.0), settings=_SMALL, native="bandit",
         ),
     )
 }  # fmt: skip

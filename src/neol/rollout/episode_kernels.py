@@ -1,4 +1,4 @@
-"""The kernels that live episodes: many at once in a window (EnvPool), or one moment of one life (Gymnasium).
+"""The kernels that live episodes: many at once (EnvPool), one moment of one life (Gymnasium), or whole lives (native).
 
 A life is K trials, each an episode of its own environment, one after the other in the same slot.
 Legend: n lives of a shard, K trials of a life, B slots, I inputs, O outputs, A action components.
@@ -12,6 +12,7 @@ import numpy as np
 from numba import types
 from numba.experimental import structref
 
+from neol.envs.mazes import begin, look, move
 from neol.jit import bare, inlined, kernel
 from neol.network.normalization import observe
 from neol.network.step import credit, decode, load, rest, step
@@ -203,3 +204,28 @@ def _live(ph, slots, window, life, world, result, phase, episode, observation, r
         r = 0.0 if fresh else reward
         _choose(ph, slots, window, life, world, result, episode, 0, r, fresh, window.action[0])
     return True
+
+
+@kernel
+def live_natively(context, kind, parameters, state, seeds, start, stop):
+    """Lives start .. stop, whole, in slot 0, in a simulator of our own (envs/mazes.py). seeds i4 (n K,)."""
+    c = context
+    _live_natively(c.ph, c.slots, c.window, c.life, c.world, c.result, kind, parameters, state, seeds, start, stop)
+
+
+@bare
+def _live_natively(ph, slots, window, life, world, result, kind, parameters, state, seeds, start, stop):
+    trials, longest = window.queue[TRIALS], window.queue[LONGEST]
+    for episode in range(start, stop):
+        for trial in range(trials):
+            window.trial[0] = trial
+            begin(kind, parameters, seeds[episode * trials + trial], state)
+            reward, fresh, steps = 0.0, True, 0
+            while True:
+                look(kind, parameters, state, window.inputs)
+                _choose(ph, slots, window, life, world, result, episode, 0, reward, fresh, window.action[0])
+                reward, over = move(kind, parameters, state, window.action[0])
+                fresh, steps = False, steps + 1
+                if over or steps >= longest:
+                    _end(ph, slots, window, life, world, result, episode, 0, reward)
+                    break

@@ -7,6 +7,7 @@ from neol.envs.tasks import Task
 from neol.rollout.dispatcher import Dispatcher, Engine, Report
 from neol.rollout.envpool_player import EnvPoolEngine
 from neol.rollout.local_workers import LocalWorkers
+from neol.rollout.native_player import NativeEngine
 from neol.rollout.worker_process import PlayerSpec
 from neol.system import cores
 
@@ -15,6 +16,8 @@ def open_engine(task: Task, r: RolloutConfig, report: Report | None = None, seed
     """What a rollout configuration asks for. `seed` is the run's."""
     if r.executor == "local" and r.engine == "envpool" and r.workers == 0:
         return EnvPoolEngine(task, r.max_steps, r.threads, r.window)
+    if r.executor == "local" and r.engine == "native" and r.workers == 0:
+        return NativeEngine(task, r.max_steps, r.threads)
     fresh = {"auto": not task.resets_fully, "true": True, "false": False}[r.fresh_envs]
     plain = task._replace(settings={})  # a worker does not need the task's defaults
     threads = max(1, r.threads)

@@ -32,6 +32,7 @@ from neol.rollout.envpool_player import EnvPoolPlayer
 from neol.rollout.gymnasium_episode import SingleSlot
 from neol.rollout.gymnasium_player import GymnasiumPlayer
 from neol.rollout.life import life_of
+from neol.rollout.native_player import NativePlayer
 from neol.rollout.shards import Player, Shard, new_records
 from neol.seeding import seed_global_generators
 from neol.system import die_with_parent, process_id
@@ -42,7 +43,7 @@ READY, CANNOT, PLAYED = "ready", "cannot", "played"
 class PlayerSpec(NamedTuple):
     """Everything that a player is made from; it travels to where the player is."""
 
-    engine: str  # envpool | gymnasium
+    engine: str  # envpool | gymnasium | native
     task: Task
     max_steps: int
     threads: int  # of EnvPool
@@ -56,6 +57,8 @@ class PlayerSpec(NamedTuple):
 def make_player(spec: PlayerSpec, watch: Callable[[int], float] | None = None) -> Player:
     if spec.engine == "envpool":
         return EnvPoolPlayer(spec.task, spec.max_steps, spec.threads, spec.window)
+    if spec.engine == "native":
+        return NativePlayer(spec.task, spec.max_steps, spec.threads)
     return GymnasiumPlayer(spec.task, spec.max_steps, spec.fresh, spec.retries, watch)
 
 

@@ -50,7 +50,7 @@ def _train(folder: Path, config: AnyConfig) -> None:
     if isinstance(config, Config):
         from neol.training.loop import train
 
-        workers = 0 if config.rollout.engine == "envpool" else 1
+        workers = 0 if config.rollout.engine in ("envpool", "native") else 1
         config = config.replace(threads=1, workers=workers, executor="local")
         train(config=config, out=folder, resume=True, progress=False)
         return

@@ -68,7 +68,7 @@ class Training:
 
     def describe(self) -> str:
         r, count = self.config.rollout, self.engine.threads
-        threads = r.engine == "envpool" and not r.workers
+        threads = r.engine != "gymnasium" and not r.workers
         where = "Ray actor" if r.executor == "ray" else "thread" if threads else "worker"
         because = f" ({self.resolved.why})" if r.engine == "gymnasium" and "EnvPool" in self.resolved.why else ""
         return f"{self.task.name} on {r.engine}{because}, {count} {where}{'s' * (count > 1)}."

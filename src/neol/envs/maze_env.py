@@ -1,0 +1,67 @@
+"""The mazes and the bandit with Gymnasium's interface, on the kernels of mazes.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from neol.envs.mazes import BANDIT, STATE, begin, look, move, simulator
+
+
+class _Maze:
+    """One of mazes.py's simulators, with what Gymnasium asks of an environment."""
+
+    name = ""
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 as Gymnasium has it
+    spec = render_mode = None
+
+    def __init__(self, **arguments: Any) -> None:
+        from gymnasium.spaces import Box, Discrete
+
+        self.simulator = simulator(self.name, arguments)
+        self.observation_space = Box(-1.0, 1.0, (4,), np.float64)
+        self.action_space: Any = Discrete(2) if self.simulator.kind == BANDIT else Box(-1.0, 1.0, (1,))
+        self._state, self._seen = np.zeros(STATE), np.zeros(4)
+        self._seed = 0  # of the next episode, where reset is given none
+
+    @property
+    def unwrapped(self) -> _Maze:
+        return self
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        begin(*self.simulator, self._seed if seed is None else seed, self._state)
+        self._seed = int(self._state[0]) + 1
+        return self._look(), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        reward, over = move(*self.simulator, self._state, np.array(action, np.float64).reshape(1))
+        return self._look(), float(reward), bool(over), False, {}
+
+    def render(self) -> Any:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _look(self) -> np.ndarray:
+        look(*self.simulator, self._state, self._seen)
+        return self._seen.copy()
+
+
+class TMaze(_Maze):
+    """A corridor, one junction, two ends."""
+
+    name = "t-maze"
+
+
+class DoubleTMaze(_Maze):
+    """A corridor, two junctions one after the other, four ends."""
+
+    name = "double t-maze"
+
+
+class Bandit(_Maze):
+    """Two arms that pay 1 with probability 0.9 and 0.1."""
+
+    name = "bandit"
