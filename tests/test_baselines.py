@@ -256,7 +256,7 @@ def test_a_folder_is_not_taken_over_and_settings_hold_at_a_resume(runs: dict[str
         baselines.train("ppo", "cartpole", out=path, resume=True, threads=2, **PPO)
     with pytest.raises(NeolError, match="max_env_steps = 20000 .* learning_rate depends on that"):
         baselines.train("ppo", "cartpole", out=path, resume=True, **{**PPO, "max_env_steps": 20_000})
-    with pytest.raises(NeolError, match="unknown table 'baseline'"):
+    with pytest.raises(NeolError, match="is a baseline's run, of `neol baseline`"):
         training.train("cartpole", out=path, resume=True)
     with pytest.raises(NeolError, match="load_policy"):
         _ = runs["ppo"].champion

@@ -141,7 +141,7 @@ def test_help_shows_the_options_that_matter_and_help_all_the_others() -> None:
     settings = {cli_options.option_name(name) for name in fields()} - {"task"}
     assert few & settings == basic
     assert every >= settings | {"out", "resume", "preset", "config", "neat-config", "film", "quiet", "json"}
-    assert 20 <= len(few) <= 28
+    assert 20 <= len(few) <= 31
     asked = "seed generations max-env-steps pop-size episodes max-steps rule lr inheritance engine env-kwargs workers"
     assert {*asked.split(), "out", "resume", "config", "help-all"} <= few
     hidden = len(every) - len(few)
@@ -638,7 +638,7 @@ def test_any_config_file_is_accepted_or_refused_in_one_sentence(content: str) ->
 # Fields whose large values only cost time or memory are left as they are.
 COSTLY = ("task", "pop_size", "generations", "episodes", "max_steps", "threads", "window", "champion_candidates",
           "champion_trials", "champion_episodes", "num_hidden", "tensorboard", "engine", "workers", "executor",
-          "ray_address", "env_kwargs")  # fmt: skip
+          "ray_address", "env_kwargs", "trials", "es_population")  # fmt: skip
 
 
 def plausible(name: str) -> st.SearchStrategy[Any]:
@@ -653,8 +653,10 @@ def plausible(name: str) -> st.SearchStrategy[Any]:
         return st.one_of(
             st.floats(0, 1), st.floats(-50, 50), st.sampled_from([0.0, 1.0, np.inf, -np.inf, 1e300, 1e-300])
         )
+    if name == "change":
+        return st.sampled_from(["action invert", "reward sign p=0.5", "observation noise=0.1 from=2..9", "none"])
     if kind is str:
-        return st.sampled_from(["config", "off", "0.5", "0", "1"])
+        return st.sampled_from(["config", "off", "0.5", "0", "1", "mean", "last", "full", "4", "start"])
     return st.lists(st.sampled_from(field_choices(name)), min_size=1, max_size=3).map(",".join)
 
 

@@ -255,7 +255,7 @@ def test_a_bad_value_names_section_key_value_and_what_is_allowed(tmp_path, key, 
         load_text(tmp_path, edited(**{key: text}))
     message = str(e.value)
     assert f"[{SECTION_OF[key]}]: {key} = " in message and allowed in message and "\n" not in message
-    assert text.split()[-1:] == [] or any(word in message for word in text.split())
+    assert text.split()[-1:] == [] or any(word[:60] in message for word in text.split())
 
 
 def test_time_constants_that_mutate_are_an_error(tmp_path):

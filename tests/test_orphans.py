@@ -172,3 +172,25 @@ def test_a_folder_is_not_written_as_a_file(tmp_path: Path, capsys: Any) -> None:
             write_atomic(target, "x")
     assert main(["export", str(tmp_path / "c.json"), "--out", "/"]) == 2
     assert capsys.readouterr().err.count("\n") == 1 and os.path.isdir("/")
+
+
+def test_what_a_cluster_of_our_own_leaves_behind_is_ended() -> None:
+    """Ray's agents outlive the process that started them for half a minute; `sleep` would, for longer."""
+    code = (
+        "import subprocess, sys, time; from neol.rollout.ray_workers import _start_reaper\n"
+        "child = subprocess.Popen(['sleep', '1000']); _start_reaper(); print(child.pid, flush=True); time.sleep(1000)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=own_environment())
+    assert parent.stdout is not None
+    orphan = int(parent.stdout.readline())
+    end = time.monotonic() + 60.0
+    while not [p for p in descendants(parent.pid) if b"ray_reaper" in Path(f"/proc/{p}/cmdline").read_bytes()]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    time.sleep(5.0)  # it looks which processes there are four times a second, once it is up
+    parent.kill()
+    parent.communicate(timeout=60)
+    killed = time.monotonic()
+    while alive(orphan) and time.monotonic() - killed < 4 * GRACE:
+        time.sleep(0.02)
+    assert not alive(orphan) and time.monotonic() - killed < GRACE

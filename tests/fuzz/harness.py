@@ -27,8 +27,15 @@ HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"
 OUTCOMES = ("accepted", "refused", "fault", "crash", "hang")
 PATIENCE = 60.0  # seconds that a case may take on a machine that is busy
-STARTING = 600.0  # seconds for the first case of a process, which compiles
+STARTING = 600.0  # seconds for the first case of a family in a process, which compiles
 CHECKED = 4  # every so manieth case runs with bounds checks
+
+
+def family(case: int) -> str:
+    """What kind of input a case is."""
+    from generators import family as named
+
+    return named(case)
 
 
 class Worker:
@@ -48,7 +55,8 @@ class Worker:
             [*words, "--seed", str(self.seed)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=open(self.work / f"{self.name}.log", "ab"), env=env, text=True,  # noqa: SIM115 the process's own
         )  # fmt: skip
-        self.fresh, self.since = True, time.monotonic()
+        self.warm: set[str] = set()  # the families that it has played: the first case of each compiles
+        self.since = time.monotonic()
 
     def give(self, case: int) -> None:
         self.case, self.since = case, time.monotonic()
@@ -58,7 +66,7 @@ class Worker:
 
     @property
     def is_late(self) -> bool:
-        return time.monotonic() - self.since > (STARTING if self.fresh else PATIENCE)
+        return time.monotonic() - self.since > (PATIENCE if family(self.case) in self.warm else STARTING)
 
     def end(self) -> None:
         self.process.kill()
@@ -86,8 +94,6 @@ def run(
 
     `checks`: a quarter of them with bounds checks, which are compiled first.
     """
-    from generators import family
-
     log = work / f"results-{seed}.jsonl"
     done: dict[int, tuple[str, str]] = {}
     if log.exists():
@@ -156,7 +162,7 @@ def _play_all(
             assert worker.process.stdout is not None
             line = worker.process.stdout.readline()
             if line:
-                worker.fresh = False
+                worker.warm.add(family(worker.case))
                 ended(i, *json.loads(line))
             else:
                 ended(i, "crash", f"the process ended with {worker.process.wait()}")
@@ -171,7 +177,7 @@ def _play_all(
 
 def table(results: list[tuple[int, str, str]]) -> str:
     """Families by outcomes, as Markdown."""
-    from generators import FAMILIES, family
+    from generators import FAMILIES
 
     counts = {name: Counter(o for c, o, _ in results if family(c) == name) for name in FAMILIES}
     lines = [f"| family | cases | {' | '.join(OUTCOMES)} |", "| --- |" + " ---: |" * (1 + len(OUTCOMES))]
@@ -227,7 +233,7 @@ def main() -> int:
 
 def _one(seed: int, case: int, good: Path) -> int:
     import numpy as np
-    from generators import FAMILIES, family
+    from generators import FAMILIES
 
     with tempfile.TemporaryDirectory() as folder:
         print(family(case))

@@ -107,7 +107,7 @@ class BaselineTraining:
             raise NeolError(f"{what} is damaged: scores must be finite, and of intervals from 0 on.")
         policy = self.learner.policy().arrays()
         declared: dict[str, Any] = {"scores": Array("f8", scores.shape)}
-        declared |= {f"learner.{k}": spec for k, spec in self.learner.declared().items()}
+        declared |= {f"learner.{k}": spec for k, spec in self.learner.declared(part(arrays, "learner")).items()}
         for i in range(len(scores)):
             declared |= {f"candidate{i}.{k}": spec for k, spec in same(policy).items()}
         return checked(arrays, declared, what)

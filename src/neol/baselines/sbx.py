@@ -121,9 +121,13 @@ class Learner:
             arrays["replay.at"] = np.array([replay.pos, replay.full])
         return arrays
 
-    def declared(self) -> dict[str, Any]:
-        """What `restore` needs: shapes as in this learner, which was just made."""
+    def declared(self, found: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """What `restore` needs: shapes as in this learner, which was just made. A count of updates is a plain number of
+        64 bits until the first one, and one of 32 afterwards: either is right."""
         out: dict[str, Any] = same(self.state())
+        for k, spec in out.items():
+            if spec.dtype in ("<i4", "<i8") and k in found and found[k].dtype.str in ("<i4", "<i8"):
+                out[k] = spec._replace(dtype=found[k].dtype.str)
         out["counts"] = Array("i8", (2,), low=0)
         if self.config.algorithm == "sac":
             size = self.model.replay_buffer.buffer_size

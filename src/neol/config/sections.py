@@ -56,8 +56,7 @@ class RunConfig:
     generations: int = field(default=40, metadata=_basic(_COUNT))
     """Stop after this many generations (G)."""
     outer: str = field(default="neat", metadata={"choices": ("neat", "es", "neat-es", "hedge"), "or_prefix": "python:"})
-    """Outer loop: neat evolves a population; es searches the weights of one topology by an evolution strategy;
-    neat-es does so in several topologies, which evolve; hedge selects from a pool of random topologies."""
+    """Outer loop: neat, es (searches one topology's weights), neat-es (those of evolving ones), hedge (selects)."""
     max_env_steps: int = field(default=0, metadata=_basic(_range(0, 2**62)))
     """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
     fitness_target: float = field(default=math.inf, metadata=_basic(_range(-1e300)))
@@ -307,9 +306,8 @@ class EsConfig:
 
     es: str = field(default="auto", metadata=_basic(_choice("auto", "cma", "sep-cma", "ars", "openai", "pgpe")))
     """Strategy: auto (cma up to 30 weights, sep-cma beyond), cma, sep-cma, ars, openai or pgpe."""
-    topology: str = field(default="full", metadata=_basic({"words": True}))
-    """The network whose weights es searches: full (that of NEAT's first population), hidden layers as 16,16, a
-    champion.json, or start (that of --from); weights begin anew."""
+    topology: str = field(default="full", metadata={"words": True})
+    """Network that es searches: full (NEAT's first), hidden layers as 16,16, a champion.json, or start (--from's)."""
     es_population: int = field(default=0, metadata=_range(0, 1_000_000))
     """Samples per generation; 0 = what suits the strategy and the number of weights."""
     es_sigma: float = field(default=0.0, metadata=_range(0.0, 1e6))

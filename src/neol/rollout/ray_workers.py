@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import subprocess
 import sys
 import time
 from typing import Any
@@ -17,6 +18,7 @@ from neol.rollout.dispatcher import DIED, NOTHING, WorkerEvent
 from neol.rollout.shards import Played, Shard
 from neol.rollout.worker_process import PLAYED, READY, PlayerSpec, Watchdog, make_player
 from neol.seeding import seed_global_generators
+from neol.system import own_command, own_environment, process_id
 
 
 class _Actor:
@@ -122,6 +124,17 @@ def connect(size: int, address: str) -> tuple[Any, bool]:
     where = {"address": address} if address else ours
     try:
         ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **where)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as e:
+    except Exception as e:  # Ray raises plain ones, too: "The current node timed out during startup"
         raise NeolError(f"ray_address = '{address}' is not allowed: {' '.join(str(e).split())}") from None
+    if not address and sys.platform.startswith("linux"):
+        _start_reaper()
     return ray, not address
+
+
+def _start_reaper() -> None:
+    """It holds the end of a pipe that we keep open for as long as we are there, and never write to."""
+    ours, theirs = os.pipe()[::-1]
+    os.set_inheritable(ours, False)
+    command = own_command("neol.rollout.ray_reaper", str(process_id()))
+    subprocess.Popen(command, stdin=theirs, stdout=subprocess.DEVNULL, env=own_environment(), start_new_session=True)
+    os.close(theirs)

@@ -113,12 +113,12 @@ def configure(
     base = base_settings(found, preset, rule, str(said.get("outer", Config().run.outer)))
     if str(said.get("topology", "")).endswith(".json"):  # its nodes and connections, not its weights
         said = {**said, "start": said.get("start") or said["topology"], "topology": "start"}
-    start, stored = None, folder is not None and (folder / CONFIG).exists()
+    start, stored = None, folder is not None and os.path.exists(folder / CONFIG)
     if said.get("start"):
         from neol.training.start import check_fits, read_start
 
         kept = folder / START if folder is not None else None
-        start = read_start(kept if kept is not None and kept.exists() else check_value("start", said["start"]))
+        start = read_start(kept if kept is not None and os.path.exists(kept) else check_value("start", said["start"]))
         base = {**base, **start.settings}
     resolved = _settled(Config().replace(**{**base, **said, "task": found.name}), found, None)
     if start is not None and not stored:  # else the run's own settings count, not these
