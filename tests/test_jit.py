@@ -62,3 +62,22 @@ def test_the_stamp_covers_kernels_of_every_package_and_the_constants_that_they_f
         "network/actions.py",
     } <= stamped  # SUM's and BOUNDED's ids, frozen into step.py's kernels
     assert not {"cli/main.py", "training/loop.py"} & stamped  # a change there recompiles nothing
+
+
+def test_a_disk_that_is_full_does_not_stop_a_kernel(tmp_path: Path) -> None:
+    """Saving a compiled kernel fails under a limit of file sizes; it is used all the same."""
+    (tmp_path / "full.py").write_text(
+        "import resource, signal\n"
+        "from neol.jit import kernel\n"
+        "@kernel\n"
+        "def double(x):\n    return 2.0 * x\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
+        "print(double(3.0))\n",
+        encoding="utf-8",
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(PACKAGE.parent)}
+    done = subprocess.run(
+        [sys.executable, "full.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "6.0\n", done.stderr

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -53,7 +53,18 @@ def kernel(function: F, **options: Any) -> F:
     except RuntimeError:  # there is no folder that a cache could be written to: every process compiles anew
         return njit(**how)(function)
     dispatcher._cache._cache_file._source_stamp = _source_stamp()
+    dispatcher._cache.save_overload = _where_there_is_room(dispatcher._cache.save_overload)
     return dispatcher
+
+
+def _where_there_is_room(save: Callable[..., None]) -> Callable[..., None]:
+    """Numba's saving of a compiled kernel; a full disk costs the next process a minute, not this one its run."""
+
+    def saved(*args: Any) -> None:
+        with suppress(OSError):
+            save(*args)
+
+    return saved
 
 
 def bare(function: F, **options: Any) -> F:
