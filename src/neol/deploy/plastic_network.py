@@ -37,6 +37,11 @@ class PlasticNetwork:
         self, network: network_json.Network, settings: PlasticityConfig = PLAIN, trusted: bool = False
     ) -> None:
         self.network, self.settings = network, settings
+        if settings.rule != "none" and settings.gate != "modulator" and network.phenotype.role.any():
+            raise NeolError(
+                f"gate = '{settings.gate}' is not allowed; the network has modulatory nodes, so it must be modulator "
+                "(or rule = none)."
+            )
         self.trusted = trusted  # whether the environment that its file names may be imported (envs/trust.py)
         self._plastic = plasticity(settings)
         self._interface = task_interface.read(network.document, network.inputs, network.outputs)
@@ -62,8 +67,7 @@ class PlasticNetwork:
     def to_json(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """The network with its weights of now; written to `path` if given."""
         document = network_json.with_weights(self.network, self._weights())
-        limits = {k: None if v == math.inf else v for k, v in dataclasses.asdict(self.settings).items()}
-        document["plasticity"] = limits
+        document["plasticity"] = network_json.plasticity_to_json(self.settings)
         if path is not None:
             write_atomic(Path(path), network_json.dump(document))
         return document
