@@ -31,7 +31,7 @@ from neol.neat.genome import Genomes, first_population, from_arrays, take, to_ar
 from neol.neat.variation import breed
 from neol.network.phenotype import compile_phenotypes
 from neol.network.plasticity import RULE_ID
-from neol.network.step import new_slots
+from neol.network.step import draw_birth, load, new_slots
 from neol.outer.base import Problem
 from neol.outer.es_loop import EsLoop
 from neol.outer.search_space import SEARCHED, search_space
@@ -270,6 +270,68 @@ def test_strategies_search_the_genes_that_are_on_and_begin_without_plasticity(pl
             mine = [SEARCHED[i].name == name for i in loop.space.gene]
             assert (loop.strategy.mean[mine] == value).all()
             assert len(np.unique(used_values(loop.ask(), next(g for g in GENES if g.name == name)))) > 10
+
+
+# -- weights at birth ---------------------------------------------------------------------------------------------
+
+_64 = 2**64 - 1
+
+
+def _mixed(z: int) -> int:
+    """SplitMix64's finaliser."""
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & _64
+    return z ^ z >> 31
+
+
+@settings(max_examples=examples(20))
+@given(net=evolved_networks(True), name=st.integers(0, _64), spread=st.sampled_from((0.1, 3.0)))
+def test_weights_at_birth_are_drawn_by_the_lifes_name(net: Net, name: int, spread: float) -> None:
+    ph = compile_phenotypes(genomes_of([net]), INPUTS, OUTPUTS)
+    slots = new_slots(ph, 1)
+    load(ph, slots, 0, 0)
+    draw_birth(ph, slots, 0, np.uint64(name), spread)
+    expected = []
+    for e, (a, b) in enumerate(edge_pairs(ph, net, 0)):
+        u = (_mixed(_mixed(name ^ 0xD6E8FEB86659FD93) + e * 0x9E3779B97F4A7C15 & _64) >> 11) / 2**53
+        sends = a >= OUTPUTS and net.nodes[a].role == "modulatory"
+        expected.append(net.edges[a, b].weight if sends else spread * (2.0 * u - 1.0))
+    assert slots.weight[0].tolist() == slots.birth[0].tolist() == expected
+
+
+def test_every_life_of_a_deployed_network_is_born_with_other_weights_and_every_process_has_the_same() -> None:
+    one, two = (one_edge(Edge(0.5), birth="drawn") for _ in range(2))
+    births = []
+    for _ in range(5):
+        births.append(one.weights[-1, 0])
+        assert two.weights == one.weights
+        one.reset()
+        two.reset()
+    assert len(set(births)) == 5 and all(abs(w) < 0.1 for w in births)
+
+
+def test_weights_are_neither_searched_nor_inherited_where_they_are_drawn() -> None:
+    config = Config().replace(rule="abcd", birth="drawn", outer="es")
+    genome = take(first_population(config.evolution, INPUTS, OUTPUTS, 0)[0], [0])
+    searched = {SEARCHED[i].name for i in search_space(genome, config.evolution, INPUTS, OUTPUTS).gene}
+    assert searched == {"bias", *ABCD}
+    # connections from modulatory nodes keep theirs
+    assert Config().replace(**ALL_ON, birth="drawn").evolution.idle == ()
+
+
+@pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
+def test_runs_with_weights_drawn_at_birth_have_the_same_bits_in_any_windows_and_workers(
+    engine: str, tmp_path: Path
+) -> None:
+    plastic = {"rule": "abcd", "gate": "advantage", "birth": "drawn", "engine": engine}
+    how = ({"window": 3}, {"window": 7, "threads": 2}) if engine == "envpool" else ({"workers": 1}, {"workers": 2})
+    texts = []
+    for i, own in enumerate(how):
+        out = tmp_path / str(i)
+        neol.train("cartpole", out=out, **plastic, **own, **SMALL, progress=False)
+        texts.append((out / "champion.json").read_text(encoding="utf-8"))
+    assert texts[0] == texts[1]
+    assert '"birth": "drawn"' in texts[0]
 
 
 # -- files and runs -----------------------------------------------------------------------------------------------

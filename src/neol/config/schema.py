@@ -38,6 +38,7 @@ class Evolution(NeatConfig):
     """NEAT's settings, and the groups of plasticity's genes that evolve (`Gene.switch`)."""
 
     evolved: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()  # genes that nothing reads
 
 
 # Of neol.train, beside the settings.
@@ -75,7 +76,8 @@ class Config:
         p = self.plasticity
         acts = p.rule != "none" and p.lr > 0.0
         groups = {"rate": p.evolve_rate, "abcd": p.rule == "abcd", "modulator": p.gate == "modulator"}
-        return Evolution(**vars(self.neat), evolved=tuple(g for g, on in groups.items() if on and acts))
+        idle = ("weight",) if p.birth == "drawn" and p.gate != "modulator" else ()
+        return Evolution(**vars(self.neat), evolved=tuple(g for g, on in groups.items() if on and acts), idle=idle)
 
     def flat(self) -> dict[str, Any]:
         """All fields by their flat names, in order of declaration."""

@@ -248,6 +248,8 @@ class Gene:
 
     def on(self, config: NeatConfig) -> bool:
         """Whether it takes part."""
+        if self.name in getattr(config, "idle", ()):
+            return False
         return not self.switch or self.switch in getattr(config, "evolved", ())
 
 

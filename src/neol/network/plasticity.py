@@ -93,6 +93,7 @@ class Plasticity(NamedTuple):
     mean_rate: float  # of the reward's running mean
     decay: float
     keeps_birth: float  # weights decay to what they were at birth times this: 1 or 0
+    birth_spread: float  # weights at birth are drawn in [-spread, spread]; 0 = inherited
 
 
 def plasticity(config: PlasticityConfig) -> Plasticity:
@@ -113,4 +114,5 @@ def plasticity(config: PlasticityConfig) -> Plasticity:
         mean_rate=config.reward_mean_rate,
         decay=config.weight_decay,
         keeps_birth=float(config.decay_to == "birth"),
+        birth_spread=config.birth_spread if config.birth == "drawn" else 0.0,
     )

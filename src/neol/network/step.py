@@ -17,6 +17,9 @@ from neol.network.actions import ARGMAX, BINARY, BOUNDED
 from neol.network.activations import SUM, activate, aggregate, clip
 from neol.network.phenotype import Phenotypes
 from neol.network.plasticity import ABCD, ADVANTAGE, MODULATOR, NONE, abcd, local_trace
+from neol.seeding import uniform_at
+
+_BIRTH = np.uint64(0xD6E8FEB86659FD93)  # so that nothing else of a life has these numbers
 
 
 class Slots(NamedTuple):
@@ -50,6 +53,21 @@ def load(ph, slots, b, p):
     slots.value[b] = 0.0
     slots.theta[b] = 0.0
     slots.reward_mean[b] = 0.0
+
+
+@inlined
+def draw_birth(ph, slots, b, name, spread):
+    """After `load`: the weights that slot b is born with are drawn by its life's name (u8), edge by edge.
+
+    What modulatory nodes send is not learned, so that those weights are inherited all the same.
+    """
+    p = slots.genome[b]
+    start, stop = ph.node_start[p], ph.node_start[p + 1]
+    base = ph.edge_start[start]
+    for k in range(start, stop):
+        for e in range(ph.edge_start[k], ph.edge_start[k] + ph.standard[k]):
+            drawn = spread * (2.0 * uniform_at(name ^ _BIRTH, e - base) - 1.0)
+            slots.weight[b, e - base] = slots.birth[b, e - base] = drawn
 
 
 @inlined

@@ -42,7 +42,8 @@ NEOL = "neol"
 # Who computes, and how it is shown: no part of what a run is.
 HOW = ("threads", "window", "tensorboard", "workers", "executor", "ray_address", "step_timeout")
 _NOT_IN_ARMS = ("task", "seed", *HOW)
-_OF_NODES = ("preactivation_limit", "output_transform")  # of the plasticity settings, what acts without a rule
+# of the plasticity settings, what acts without a rule
+_OF_NODES = ("preactivation_limit", "output_transform", "birth", "birth_spread")
 _OF_UPDATES = (
     "rule", "lr", "reward_scale", "trace_decay", "bcm_tau", "evolve_rate", "gate", "reward_mean_rate", "weight_decay",
     "decay_to",
