@@ -1,7 +1,7 @@
 """The plasticity rules: the local trace e of a connection, one short function each.
 
 A connection's weight then changes by w <- clip(w + m e), m = lr * reward_scale * r or what else gates it (step.py).
-To add a rule: write its function, append it to RULES, and its name to the choices of config.PlasticityConfig.rule.
+To add a rule: write its function, append it to LOCAL, and its name before abcd to the choices of PlasticityConfig.rule.
 """
 
 from __future__ import annotations
