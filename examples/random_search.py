@@ -25,7 +25,7 @@ class RandomSearch:
     def _draw(self) -> Genomes:  # named by (seed, generation), so that a resume draws the same
         p = self.problem
         named = int(seeding.stream(p.seed, seeding.USER, self.generation, 0, 0)[0] >> np.uint64(2))
-        return first_population(p.config.neat, p.inputs, p.outputs, named)[0]
+        return first_population(p.config.evolution, p.inputs, p.outputs, named)[0]
 
     def ask(self) -> Genomes:
         return self.genomes

@@ -20,6 +20,7 @@ from small_study import small_study
 
 from neol.cli.main import main
 from neol.config.sections import ACTIVATION_ID, AGGREGATION_ID
+from neol.neat.genes import ROLES
 from neol.neat.genome import Genomes, empty_genomes
 
 # The same examples at every run. `HYPOTHESIS_PROFILE=search pytest` draws new ones, and more.
@@ -91,6 +92,9 @@ BOUNDED = ("clamped", "tanh", "sigmoid", "sin", "gauss", "hat")
 SMOOTH_AGGREGATIONS = ("sum", "product", "mean", "max", "min", "median")  # maxabs jumps from +a to -a
 
 
+ABCD = ("correlation", "presynaptic", "postsynaptic", "constant")  # the genes
+
+
 def examples(count: int) -> int:
     """The number of examples of a test: 20 times as many in a search."""
     return 20 * count if PROFILE == "search" else count
@@ -135,9 +139,12 @@ def genomes_of(nets: Sequence[Net]) -> Genomes:
             g.node_id[p, k], g.bias[p, k], g.response[p, k] = i, node.bias, node.response
             g.activation[p, k] = ACTIVATION_ID[node.activation]
             g.aggregation[p, k] = AGGREGATION_ID[node.aggregation]
+            g.role[p, k] = ROLES.index(node.role)
         for k, ((a, b), edge) in enumerate(net.edges.items()):
             g.innovation[p, k], g.source[p, k], g.target[p, k] = k, a, b
-            g.weight[p, k], g.enabled[p, k] = edge.weight, edge.enabled
+            g.weight[p, k], g.enabled[p, k], g.rate[p, k] = edge.weight, edge.enabled, edge.rate
+            for name, value in zip(ABCD, edge.abcd, strict=True):
+                getattr(g, name)[p, k] = value
     return g
 
 

@@ -20,12 +20,15 @@ class Node:
     response: float = 1.0
     activation: str = "identity"
     aggregation: str = "sum"
+    role: str = "standard"
 
 
 @dataclass
 class Edge:
     weight: float
     enabled: bool = True
+    rate: float = 1.0
+    abcd: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
 
 
 @dataclass
@@ -98,7 +101,15 @@ RULES: dict[str, Rule | None] = {
     "hebb": lambda x, y, w, theta, z, decay: z if decay > 0.0 else x * y,
     "oja": lambda x, y, w, theta, z, decay: y * (x - y * w) + (z if decay > 0.0 else 0.0),
     "bcm": lambda x, y, w, theta, z, decay: y * (y - theta) * x,
+    "abcd": None,  # see generalised_hebb
 }
+
+
+def generalised_hebb(edge: Edge, x: float, y: float, z: float) -> float:
+    """e = A x y + B x + C y + D (Soltoggio 2008; Najarro and Risi 2020); a trace stands for x y."""
+    a, b, c, d = edge.abcd
+    return a * z + b * x + c * y + d
+
 
 # -- structure ----------------------------------------------------------------------------------------------------
 
@@ -155,6 +166,7 @@ class Life:
         self.z = dict.fromkeys(self.edges, 0.0)
         self.y = dict.fromkeys(self.order, 0.0)
         self.theta = dict.fromkeys(self.order, 0.0)
+        self.mean_reward = 0.0
 
     def forward(self, observation: Sequence[float]) -> list[float]:
         s, limit = self.settings, self.settings.preactivation_limit
@@ -163,25 +175,53 @@ class Life:
             node, incoming = self.net.nodes[j], [e for e in self.edges if e[1] == j]
             for e in incoming:
                 self.x[e] = last[e[0]] if e in self.late else now[e[0]]
-            a = AGGREGATIONS[node.aggregation]([self.w[e] * self.x[e] for e in incoming])
+            signals = [e for e in incoming if not self.modulates(e)]
+            a = AGGREGATIONS[node.aggregation]([self.w[e] * self.x[e] for e in signals])
             u = node.bias + node.response * a
             u = 0.0 if math.isnan(u) else between(-limit, u, limit)
             now[j] = ACTIVATIONS[node.activation](u)
         self.y = {j: now[j] for j in self.order}
         return [math.tanh(now[o]) if s.output_transform == "tanh" else now[o] for o in self.net.outputs]
 
+    def modulates(self, edge: Pair) -> bool:
+        """Whether it comes from a modulatory node; outputs are none."""
+        a = edge[0]
+        return a in self.net.nodes and a not in self.net.outputs and self.net.nodes[a].role == "modulatory"
+
+    def gates(self, r: float) -> dict[int, float]:
+        """What the updates of each node's incoming connections are multiplied by, but for lr."""
+        s = self.settings
+        if s.gate == "modulator":
+            sums = {
+                j: sum(self.w[e] * self.x[e] for e in self.edges if e[1] == j and self.modulates(e)) for j in self.y
+            }
+            return {j: math.tanh(total / 2.0) for j, total in sums.items()}
+        if s.gate == "none":
+            return dict.fromkeys(self.y, 1.0)
+        if s.gate == "advantage":
+            r, self.mean_reward = r - self.mean_reward, self.mean_reward + s.reward_mean_rate * (r - self.mean_reward)
+        return dict.fromkeys(self.y, s.reward_scale * r)
+
     def learn(self, r: float) -> None:
         s, rule = self.settings, RULES[self.settings.rule]
-        if rule is None:
+        if s.rule == "none":
             return
-        m = s.lr * s.reward_scale * r
+        gate = self.gates(r)
         for j in self.order:
             self.theta[j] = (1.0 - s.bcm_tau) * self.theta[j] + s.bcm_tau * self.y[j] ** 2
         for e in self.edges:
-            x, y, w = self.x[e], self.y[e[1]], self.w[e]
+            if self.modulates(e):
+                continue
+            edge, x, y, w = self.net.edges[e], self.x[e], self.y[e[1]], self.w[e]
             self.z[e] = s.trace_decay * self.z[e] + x * y
-            change = m * rule(x, y, w, self.theta[e[1]], self.z[e], s.trace_decay)
-            self.w[e] = between(-s.weight_limit, w + change, s.weight_limit)
+            if rule is None:
+                trace = generalised_hebb(edge, x, y, self.z[e])
+            else:
+                trace = rule(x, y, w, self.theta[e[1]], self.z[e], s.trace_decay)
+            change = s.lr * gate[e[1]] * edge.rate * trace
+            target = edge.weight if s.decay_to == "birth" else 0.0
+            moved = w + change - s.weight_decay * (w - target)
+            self.w[e] = between(-s.weight_limit, moved, s.weight_limit)
 
 
 def live(
@@ -215,6 +255,7 @@ def document(net: Net, network_type: str = "feedforward") -> dict[str, Any]:
             "aggregation": {"name": n.aggregation, "custom": False},
             "bias": n.bias,
             "response": n.response,
+            **({} if n.role == "standard" else {"role": n.role}),
         }
         for i, n in net.nodes.items()
     ]
@@ -236,19 +277,33 @@ def document(net: Net, network_type: str = "feedforward") -> dict[str, Any]:
         },
         "nodes": nodes,
         "connections": [
-            {"from": a, "to": b, "weight": e.weight, "enabled": e.enabled} for (a, b), e in net.edges.items()
+            {"from": a, "to": b, "weight": e.weight, "enabled": e.enabled, **_plastic_genes(e)}
+            for (a, b), e in net.edges.items()
         ],
     }
+
+
+def _plastic_genes(edge: Edge) -> dict[str, float]:
+    """Those that are not as usual."""
+    found = {"rate": edge.rate, **dict(zip("ABCD", edge.abcd, strict=True))}
+    usual = {"rate": 1.0, "A": 1.0, "B": 0.0, "C": 0.0, "D": 0.0}
+    return {k: v for k, v in found.items() if v != usual[k]}
 
 
 def from_document(document: dict[str, Any]) -> Net:
     """The network of a (well-formed) document."""
     names = ("activation", "aggregation")
     nodes = {
-        n["id"]: Node(n["bias"], n["response"], *(n[name]["name"] for name in names))
+        n["id"]: Node(n["bias"], n["response"], *(n[name]["name"] for name in names), n.get("role", "standard"))
         for n in document["nodes"]
         if n["type"] != "input"
     }
-    edges = {(c["from"], c["to"]): Edge(c["weight"], c["enabled"]) for c in document["connections"]}
+    edges = {
+        (c["from"], c["to"]): Edge(
+            c["weight"], c["enabled"], c.get("rate", 1.0),
+            (c.get("A", 1.0), c.get("B", 0.0), c.get("C", 0.0), c.get("D", 0.0)),
+        )
+        for c in document["connections"]
+    }  # fmt: skip
     topology = document["topology"]
     return Net(topology["input_keys"], topology["output_keys"], nodes, edges)

@@ -42,7 +42,7 @@ TOYS = {  # name -> what it is of, its entry in the table, its default
     "gain": (CONNECTION, 'Gene("gain", CONNECTION, Number(mean=0.5, stdev=0.1, low=0.0, high=1.0)),', 0.5),
     "gate": (CONNECTION, 'Gene("gate", CONNECTION, Flag("random", mutate_rate=0.5), compared=0.0, absent=True),', True),
     "tau": (NODE, 'Gene("tau", NODE, Number(mean=0.5, stdev=0.1, low=0.0, high=1.0), compared=0.0),', 0.5),
-    "rate": (GENOME, 'Gene("rate", GENOME, Number(mean=0.5, stdev=0.1, low=0.0, high=1.0)),', 0.5),
+    "pace": (GENOME, 'Gene("pace", GENOME, Number(mean=0.5, stdev=0.1, low=0.0, high=1.0)),', 0.5),
 }
 TABLE = re.compile(r"^GENES: .*?= \($.*?^\)$", re.MULTILINE | re.DOTALL)
 
@@ -112,13 +112,15 @@ def test_only_the_first_genes_share_a_stream_and_the_others_streams_have_names_o
     assert len(set(names)) == len(names) and all(2**62 <= n < 2**63 for n in names)
 
 
-def test_what_an_evolution_strategy_may_search_are_the_weights_and_biases() -> None:
-    assert {g.name for g in GENES if g.searchable} == {"weight", "bias"}
+def test_what_an_evolution_strategy_always_searches_are_the_weights_and_biases() -> None:
+    assert {g.name for g in GENES if g.searchable and not g.switch} == {"weight", "bias"}
 
 
 def test_an_entry_that_cannot_be_is_refused() -> None:
     with pytest.raises(ValueError, match="toy cannot be compared"):
         Gene("toy", GENOME, Number(), compared=1.0)
+    with pytest.raises(ValueError, match="toy has a switch: it needs"):
+        Gene("toy", NODE, Number(), compared=1.0, switch="toys")
     with pytest.raises(ValueError, match="toy is of 'edge'"):
         Gene("toy", "edge", Number())
 

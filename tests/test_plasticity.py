@@ -16,12 +16,13 @@ from oracle import Edge, Net, Node
 from neol.config.schema import field_choices
 from neol.config.sections import PlasticityConfig
 from neol.deploy.plastic_network import PlasticNetwork
-from neol.network.plasticity import ALIASES, NONE, RULE_ID, RULES, local_trace, plasticity
+from neol.network.plasticity import ALIASES, LOCAL, NONE, RULE_ID, RULES, local_trace, plasticity
 
 ADD_ORACLE = "add '{0}' to RULES in tests/oracle.py: (x, y, w, theta, z, decay) -> e, from its equation, not its code"
 TIMINGS = field_choices("reward_credit")
 
 by_rule = pytest.mark.parametrize("rule", RULE_ID)
+by_local_rule = pytest.mark.parametrize("rule", [r.__name__ for r in LOCAL])
 by_timing = pytest.mark.parametrize("timing", TIMINGS)
 by_decay = pytest.mark.parametrize("decay", (0.0, 0.9))
 
@@ -69,7 +70,7 @@ def test_no_oracle_is_left_over() -> None:
     assert set(oracle.RULES) == set(RULE_ID)
 
 
-@by_rule
+@by_local_rule
 @by_decay
 @settings(max_examples=examples(50))
 @given(numbers(5.0), numbers(5.0), numbers(10.0), st.floats(0.0, 25.0), numbers(50.0))
@@ -86,7 +87,7 @@ def test_local_trace_equals_the_oracle(
 
 def test_plasticity_carries_every_setting_to_the_kernels() -> None:
     config = PlasticityConfig("oja", 0.5, 0.25, "next-step", 0.7, 0.1, 3.0, 4.0, "none")
-    assert plasticity(config) == (RULE_ID["oja"], 0.125, 0.7, 0.1, 3.0, 4.0, False, True)
+    assert plasticity(config)[:9] == (RULE_ID["oja"], 0.125, 0.7, 0.1, 3.0, 4.0, False, True, False)
     other = plasticity(dataclasses.replace(config, output_transform="tanh", reward_credit="same-step"))
     assert (other.squash, other.next_step) == (True, False)
 

@@ -64,6 +64,12 @@ def uniform(state):
 
 
 @kernel
+def uniform_at(name, i):
+    """The i-th float64 in [0, 1) of the sequence with this name (u8), without a state."""
+    return np.float64(mix(mix(name) + np.uint64(i) * _GOLDEN) >> _S11) * (1.0 / 9007199254740992.0)
+
+
+@kernel
 def normal(state):
     """A standard normal deviate (Box and Muller 1958)."""
     radius = math.sqrt(-2.0 * math.log(1.0 - uniform(state)))

@@ -32,6 +32,15 @@ from neol.config.sections import (
 )
 from neol.errors import NeolError, closest, nearest
 
+
+@dataclass(frozen=True)
+class Evolution(NeatConfig):
+    """NEAT's settings, and the groups of plasticity's genes that evolve (`Gene.switch`)."""
+
+    evolved: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()  # genes that nothing reads
+
+
 # Of neol.train, beside the settings.
 ARGUMENTS = (
     "out", "resume", "overwrite", "config", "preset", "neat_config", "progress", "callback", "observers", "trust",
@@ -60,6 +69,15 @@ class Config:
         config = dataclasses.replace(self, **changed)
         check_together(config)
         return config
+
+    @property
+    def evolution(self) -> Evolution:
+        """What genes are made, mutated and compared by: [neat], with the genes that [plasticity] switches on."""
+        p = self.plasticity
+        acts = p.rule != "none" and p.lr > 0.0
+        groups = {"rate": p.evolve_rate, "abcd": p.rule == "abcd", "modulator": p.gate == "modulator"}
+        idle = ("weight",) if p.birth == "drawn" and p.gate != "modulator" else ()
+        return Evolution(**vars(self.neat), evolved=tuple(g for g, on in groups.items() if on and acts), idle=idle)
 
     def flat(self) -> dict[str, Any]:
         """All fields by their flat names, in order of declaration."""

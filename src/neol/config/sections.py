@@ -129,8 +129,8 @@ class WorldConfig:
 class PlasticityConfig:
     """The inner loop: how weights change within an episode."""
 
-    rule: str = field(default="hebb", metadata=_basic(_choice("none", "hebb", "oja", "bcm")))
-    """Plasticity rule: none, hebb, oja or bcm."""
+    rule: str = field(default="hebb", metadata=_basic(_choice("none", "hebb", "oja", "bcm", "abcd")))
+    """Plasticity rule: none, hebb, oja, bcm, or abcd (generalised Hebb, its four coefficients evolve)."""
     lr: float = field(default=0.25, metadata=_basic(_range(0.0, 1e6)))
     """Plasticity rate (eta)."""
     reward_scale: float = field(default=0.01, metadata=_basic(_range(-1e6, 1e6)))
@@ -149,6 +149,20 @@ class PlasticityConfig:
     """Squashing of the network's outputs before they become an action."""
     inheritance: str = field(default="lamarckian", metadata=_basic(_choice("lamarckian", "darwinian")))
     """lamarckian: adapted weights are written back to the genome; darwinian: thrown away."""
+    evolve_rate: bool = field(default=False, metadata=_basic())
+    """Every connection has an evolved, signed factor on the plasticity rate."""
+    gate: str = field(default="reward", metadata=_basic(_choice("reward", "advantage", "none", "modulator")))
+    """What gates an update: the reward, advantage (it minus its running mean), none, or evolved modulatory nodes."""
+    reward_mean_rate: float = field(default=0.05, metadata=_range(0.0, 1.0))
+    """Rate at which the running mean of rewards follows them (kappa)."""
+    weight_decay: float = field(default=0.0, metadata=_range(0.0, 1.0))
+    """Part of the way to decay_to that a plastic weight goes back at every update (delta)."""
+    decay_to: str = field(default="birth", metadata=_choice("birth", "zero"))
+    """Where weights decay to: what they were at birth, or zero."""
+    birth: str = field(default="inherited", metadata=_basic(_choice("inherited", "drawn")))
+    """Weights at birth: inherited, or drawn anew for every life, so that only what is left of the genome evolves."""
+    birth_spread: float = field(default=0.1, metadata=_range(0.0, 1e6, open_low=True))
+    """Weights that are drawn at birth lie uniformly in [-spread, spread]."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neol.config.sections import PlasticityConfig
 from neol.errors import NeolError
 from neol.files import read_text
-from neol.neat.genes import CONNECTION, GENOME, NODE, Gene, gene_from_json, gene_to_json, genes_of
+from neol.neat.genes import CONNECTION, GENOME, MODULATORY, NODE, Gene, gene_from_json, gene_to_json, genes_of
 from neol.neat.genome import Genomes, empty_genomes
 from neol.network.phenotype import Phenotypes, compile_phenotypes
 
@@ -41,14 +44,19 @@ class Network(NamedTuple):
         return self.phenotype.output.shape[1]
 
 
-def to_document(phenotypes: Phenotypes, genomes: Genomes, p: int, recurrent: bool) -> dict[str, Any]:
-    """Genome p as a document: the nodes and enabled connections that reach an output."""
+def to_document(
+    phenotypes: Phenotypes, genomes: Genomes, p: int, recurrent: bool, evolved: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Genome p as a document: the nodes and enabled connections that reach an output.
+
+    evolved: the groups of plasticity's genes that are written (`Gene.switch`).
+    """
     inputs, outputs = phenotypes.inputs, phenotypes.output.shape[1]
     nodes, connections = [], []
 
     def genes(what: str, carried: Any, place: Any) -> dict[str, Any]:
         """The genes of one place: as the phenotype has them, else as the genome has."""
-        found = genes_of(what)
+        found = [g for g in genes_of(what) if not g.switch or g.switch in evolved]
         values = {g.name: getattr(phenotypes, g.name)[carried] for g in found if g.carried}
         values |= {g.name: getattr(genomes, g.name)[place] for g in found if not g.carried}
         return gene_to_json(found, values)
@@ -77,6 +85,14 @@ def to_document(phenotypes: Phenotypes, genomes: Genomes, p: int, recurrent: boo
     }
     whole = genes(GENOME, p, p)
     return {**document, "genes": whole} if whole else document
+
+
+def plasticity_to_json(settings: PlasticityConfig) -> dict[str, Any]:
+    """A document's `plasticity`: an infinite limit is null; what is newer than the format only where it is used."""
+    names = [f.name for f in dataclasses.fields(PlasticityConfig)]
+    newer = {n for n in names[names.index("inheritance") + 1 :] if getattr(settings, n) == getattr(PlasticityConfig, n)}
+    kept = {k: v for k, v in dataclasses.asdict(settings).items() if k not in newer}
+    return {k: None if v == math.inf else v for k, v in kept.items()}
 
 
 def _input_node(node: int) -> dict[str, Any]:
@@ -152,6 +168,8 @@ def _parse(document: dict[str, Any], name: str) -> Network:
     for i, node in enumerate(order):
         genomes.node_id[0, i] = i
         _fill(genomes, (0, i), genes_of(NODE), nodes[node], f"node {node}", name)
+        if node in outputs and genomes.role[0, i] == MODULATORY:
+            raise NeolError(f"{name} has role 'modulatory' at node {node}; an output must be standard.")
     for i, ((source, target), connection) in enumerate(connections.items()):
         genomes.innovation[0, i], genomes.source[0, i], genomes.target[0, i] = i, place[source], place[target]
         _fill(genomes, (0, i), genes_of(CONNECTION), connection, f"{source} -> {target}", name)

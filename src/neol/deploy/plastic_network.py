@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from neol import seeding
 from neol.config.schema import check_value
 from neol.config.sections import PlasticityConfig
 from neol.deploy import network_json, task_interface
@@ -21,7 +22,7 @@ from neol.figures.style import inline_svg
 from neol.files import write_atomic
 from neol.network.normalization import Normalization, normalize
 from neol.network.plasticity import ALIASES, plasticity
-from neol.network.step import Slots, credit, load, new_slots, step
+from neol.network.step import Slots, credit, draw_birth, load, new_slots, step
 
 # A network file without a `plasticity` object is plain: static, its outputs as they are.
 PLAIN = PlasticityConfig(rule="none", lr=0.0, preactivation_limit=math.inf, output_transform="none")
@@ -37,12 +38,18 @@ class PlasticNetwork:
         self, network: network_json.Network, settings: PlasticityConfig = PLAIN, trusted: bool = False
     ) -> None:
         self.network, self.settings = network, settings
+        if settings.rule != "none" and settings.gate != "modulator" and network.phenotype.role.any():
+            raise NeolError(
+                f"gate = '{settings.gate}' is not allowed; the network has modulatory nodes, so it must be modulator "
+                "(or rule = none)."
+            )
         self.trusted = trusted  # whether the environment that its file names may be imported (envs/trust.py)
         self._plastic = plasticity(settings)
         self._interface = task_interface.read(network.document, network.inputs, network.outputs)
         self._slots = new_slots(network.phenotype, 1)
         self._outputs = np.zeros(network.outputs)
         self._inputs = np.zeros(network.inputs)
+        self._births = 0
         self.reset()
 
     @classmethod
@@ -62,16 +69,23 @@ class PlasticNetwork:
     def to_json(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """The network with its weights of now; written to `path` if given."""
         document = network_json.with_weights(self.network, self._weights())
-        limits = {k: None if v == math.inf else v for k, v in dataclasses.asdict(self.settings).items()}
-        document["plasticity"] = limits
+        document["plasticity"] = network_json.plasticity_to_json(self.settings)
         if path is not None:
             write_atomic(Path(path), network_json.dump(document))
         return document
 
     def reset(self) -> None:
         """Begin a life: the network's own weights, no activity, no reward pending."""
-        load(self.network.phenotype, self._slots, 0, 0)
+        self._bear(self._slots, 0)
         self._pending = 0.0
+
+    def _bear(self, slots: Slots, b: int) -> None:
+        """Slot b begins a life; weights that are drawn are others in every life, and the same in every process."""
+        load(self.network.phenotype, slots, b, 0)
+        if self._plastic.birth_spread > 0.0:
+            name = seeding.stream(0, seeding.DEMO, self._births, 0, 0)[0]
+            draw_birth(self.network.phenotype, slots, b, name, self._plastic.birth_spread)
+            self._births += 1
 
     @property
     def interface(self) -> dict[str, Any]:
@@ -155,7 +169,7 @@ class PlasticNetwork:
         actions = []
         for b, (row, start) in enumerate(zip(observed, starts, strict=True)):
             if start:
-                load(self.network.phenotype, slots, b, 0)
+                self._bear(slots, b)
             self._step(slots, b, row, 0.0)
             actions.append(self._interface.action(self._outputs))
         return np.array(actions), slots

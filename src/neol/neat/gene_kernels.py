@@ -184,12 +184,19 @@ def _draw_step(gene: Gene) -> Step:
     """A fresh value; by = (streams, settings)."""
     column, i, stream, value = COLUMN[gene.name], GENE_ID[gene.name], STREAM_OF[gene.name], _DRAW[type(gene.kind)]
 
+    default = gene.default
+
     @njit(inline="always")
     def draw(g, at, by):
         streams, settings = by
         g[column][at] = value(streams[stream], settings.of[i])
 
-    return draw
+    @njit(inline="always")
+    def draw_if_on(g, at, by):
+        streams, settings = by
+        g[column][at] = value(streams[stream], settings.of[i]) if settings.on[i] else default
+
+    return draw_if_on if gene.switch else draw
 
 
 def _mutate_step(gene: Gene) -> Step:
@@ -201,7 +208,13 @@ def _mutate_step(gene: Gene) -> Step:
         streams, settings, step_size = by
         g[column][at] = value(streams[stream], g[column][at], settings.of[i], step_size)
 
-    return mutate
+    @njit(inline="always")
+    def mutate_if_on(g, at, by):
+        streams, settings, step_size = by
+        if settings.on[i]:
+            g[column][at] = value(streams[stream], g[column][at], settings.of[i], step_size)
+
+    return mutate_if_on if gene.switch else mutate
 
 
 def _cross_step(gene: Gene) -> Step:
@@ -215,6 +228,12 @@ def _cross_step(gene: Gene) -> Step:
             g[column][at] = other[column][other_at]
 
     @njit(inline="always")
+    def either_if_on(g, at, by):
+        other, other_at, streams, settings = by
+        if settings.on[i] and seeding.uniform(streams[stream]) < 0.5:
+            g[column][at] = other[column][other_at]
+
+    @njit(inline="always")
     def disabled(g, at, by):
         other, other_at, streams, settings = by
         either_disabled = not (g[column][at] and other[column][other_at])
@@ -223,7 +242,7 @@ def _cross_step(gene: Gene) -> Step:
         if either_disabled and seeding.uniform(streams[stream]) < settings.of[i].disabled:
             g[column][at] = False
 
-    return {EITHER: either, DISABLED: disabled, FITTER: _nothing}[gene.crossed]
+    return {EITHER: either_if_on if gene.switch else either, DISABLED: disabled, FITTER: _nothing}[gene.crossed]
 
 
 # -- all genes of a genome, node or connection: (g, at, by)

@@ -223,6 +223,9 @@ class Gene:
     """A network file must have it: format 1.0 says so."""
     searchable: float = 0.0
     """What an evolution strategy's step in it is multiplied by; 0 = it is not searched."""
+    switch: str = ""
+    """It takes part only where a configuration names this group of genes (`schema.Evolution.evolved`): elsewhere it has
+    its default, and is neither mutated nor searched nor written. Empty = always."""
     own_stream: bool = True
     """It draws from a random stream that is named by the gene, so that adding it changes no other gene's values.
     The genes that share one draw from it in the order of this table, place by place."""
@@ -230,6 +233,8 @@ class Gene:
     def __post_init__(self) -> None:
         if self.of not in (GENOME, NODE, CONNECTION):
             raise ValueError(f"the gene {self.name} is of {self.of!r}; it must be of a genome, node or connection.")
+        if self.switch and (not self.own_stream or self.compared is not None):
+            raise ValueError(f"the gene {self.name} has a switch: it needs a stream of its own, and is not compared.")
         if self.of == GENOME and self.compared is not None:
             raise ValueError(f"the gene {self.name} cannot be compared: the distance is of nodes and connections.")
 
@@ -241,6 +246,16 @@ class Gene:
     def default(self) -> Any:
         return self.kind.usual if self.absent is None else self.absent
 
+    def on(self, config: NeatConfig) -> bool:
+        """Whether it takes part."""
+        if self.name in getattr(config, "idle", ()):
+            return False
+        return not self.switch or self.switch in getattr(config, "evolved", ())
+
+
+ROLES = ("standard", "modulatory")
+MODULATORY = ROLES.index("modulatory")
+_COEFFICIENT = Number(stdev=0.5, low=-10.0, high=10.0, mutate_rate=0.3, mutate_power=0.2)  # of a plasticity rule
 
 GENES: tuple[Gene, ...] = (
     # A factor on all mutation powers: self-adaptation.
@@ -251,6 +266,15 @@ GENES: tuple[Gene, ...] = (
     Gene("aggregation", NODE, Option(AGGREGATIONS, function=True), required=True, own_stream=False),
     Gene("weight", CONNECTION, Number(), compared=0.5, required=True, searchable=1.0, own_stream=False),
     Gene("enabled", CONNECTION, Flag(), crossed=DISABLED, carried=False, own_stream=False),
+    # A factor on the plasticity rate.
+    Gene("rate", CONNECTION, _COEFFICIENT, absent=1.0, searchable=1.0, switch="rate"),
+    # The rule abcd: A x y + B x + C y + D.
+    Gene("correlation", CONNECTION, _COEFFICIENT, json="A", absent=1.0, searchable=1.0, switch="abcd"),
+    Gene("presynaptic", CONNECTION, _COEFFICIENT, json="B", searchable=1.0, switch="abcd"),
+    Gene("postsynaptic", CONNECTION, _COEFFICIENT, json="C", searchable=1.0, switch="abcd"),
+    Gene("constant", CONNECTION, _COEFFICIENT, json="D", searchable=1.0, switch="abcd"),
+    # A modulatory node sends no signal: it gates the plasticity of the connections into the nodes that it reaches.
+    Gene("role", NODE, Option(ROLES, mutate_rate=0.02), switch="modulator"),
 )
 
 # -- what follows from it
@@ -281,11 +305,13 @@ class GeneSettings(NamedTuple):
 
     of: tuple[Any, ...]  # of each gene in the order of GENES
     streams: np.ndarray  # i8 (own,) the names of the genes' own streams
+    on: np.ndarray  # b1 of each gene: whether it takes part
 
 
 def gene_settings(config: NeatConfig) -> GeneSettings:
     names = np.array([seeding.named(name) for name in _OWN], np.int64)
-    return GeneSettings(tuple(g.kind.settings(g.name, config) for g in GENES), names)
+    on = np.array([g.on(config) for g in GENES])
+    return GeneSettings(tuple(g.kind.settings(g.name, config) for g in GENES), names, on)
 
 
 def compared_genes(what: str) -> tuple[Gene, ...]:

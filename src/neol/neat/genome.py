@@ -20,7 +20,7 @@ from neol import seeding
 from neol.config.sections import INITIAL_CONNECTIONS, NeatConfig
 from neol.jit import kernel
 from neol.neat.gene_kernels import draw_conn_genes, draw_genome_genes, draw_node_genes, new_streams, start_streams
-from neol.neat.genes import COLUMNS, CONNECTION, GENES, NODE, columns_of, gene_settings
+from neol.neat.genes import COLUMNS, CONNECTION, GENES, NODE, Gene, columns_of, gene_settings
 from neol.neat.innovation import Innovations, connection_innovation, ensure_capacity, new_innovations
 
 if TYPE_CHECKING:
@@ -48,8 +48,22 @@ def empty_genomes(size: int, nodes: int, conns: int) -> Genomes:
 
 
 def to_arrays(genomes: Genomes, name: str) -> dict[str, np.ndarray]:
-    """A population as named arrays: `name.column`."""
-    return {f"{name}.{column}": array for column, array in genomes._asdict().items()}
+    """A population as named arrays: `name.column`. A gene with a switch that has its default everywhere is left out."""
+    idle = [g.name for g in GENES if g.switch and (used_values(genomes, g) == g.default).all()]
+    return {f"{name}.{column}": array for column, array in genomes._asdict().items() if column not in idle}
+
+
+def _used(genomes: Genomes, gene: Gene) -> np.ndarray:
+    """Which places of a gene's column, as (P, places), are in use: b1."""
+    size = len(genomes.n_nodes)
+    places = getattr(genomes, gene.name).reshape(size, -1).shape[1]
+    used = genomes.n_nodes if gene.of == NODE else genomes.n_conns if gene.of == CONNECTION else np.ones(size)
+    return np.arange(places) < used[:, None]
+
+
+def used_values(genomes: Genomes, gene: Gene) -> np.ndarray:
+    """A gene's values in all places that are in use, (n,)."""
+    return getattr(genomes, gene.name).reshape(len(genomes.n_nodes), -1)[_used(genomes, gene)]
 
 
 def from_arrays(arrays: Mapping[str, np.ndarray], name: str) -> Genomes:
@@ -59,9 +73,7 @@ def from_arrays(arrays: Mapping[str, np.ndarray], name: str) -> Genomes:
     size, nodes = found["node_id"].shape
     out = empty_genomes(size, nodes, found["source"].shape[1])._replace(**found)
     for gene in newer:
-        column = getattr(out, gene.name).reshape(size, -1)
-        used = out.n_nodes if gene.of == NODE else out.n_conns if gene.of == CONNECTION else np.ones(size)
-        column[np.arange(column.shape[1]) < used[:, None]] = gene.default
+        getattr(out, gene.name).reshape(size, -1)[_used(out, gene)] = gene.default
     return out
 
 

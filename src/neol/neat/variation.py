@@ -32,7 +32,7 @@ from neol.neat.gene_kernels import (
     new_streams,
     start_streams,
 )
-from neol.neat.genes import GENE_ID, gene_settings
+from neol.neat.genes import GENE_ID, MODULATORY, gene_settings
 from neol.neat.genome import Genomes, empty_genomes, numbered
 from neol.neat.innovation import Innovations, connection_innovation, ensure_capacity, split_node
 
@@ -206,7 +206,10 @@ def has_node(g, p, node_id):
 
 @kernel
 def add_node(g, p, innovations, how, inputs, outputs, streams, settings):
-    """Split a connection: it is disabled, and source -1-> node -w-> target keeps roughly what it did."""
+    """Split a connection: it is disabled, and source -1-> node -w-> target keeps roughly what it did.
+
+    Where the new node is modulatory, the connection stays as it is.
+    """
     if g.n_conns[p] == 0:
         if how.surer:
             add_connection(g, p, innovations, how, inputs, outputs, streams, settings)
@@ -218,13 +221,14 @@ def add_node(g, p, innovations, how, inputs, outputs, streams, settings):
     while has_node(g, p, node):
         repeat += 1
         node = split_node(innovations, innovation, repeat)
-    g.enabled[p, c] = False
     n = g.n_nodes[p]
     place = np.searchsorted(g.node_id[p, :n], node)
     for k in range(n, place, -1):
         copy_node(g, (p, k), (g, (p, k - 1)))
     g.node_id[p, place] = node
     draw_node_genes(g, (p, place), (streams, settings))
+    if g.role[p, place] != MODULATORY:  # what passes no signal replaces no connection
+        g.enabled[p, c] = False
     g.bias[p, place] = min(max(0.0, settings.of[BIAS].low), settings.of[BIAS].high)
     g.n_nodes[p] = n + 1
     one = min(max(1.0, settings.of[WEIGHT].low), settings.of[WEIGHT].high)

@@ -1,7 +1,8 @@
 """Genomes -> Phenotypes: only what reaches an output, in evaluation order, incoming edges as CSR.
 
     genome p      nodes  node_start[p] .. node_start[p+1]   flat, in evaluation order
-    node k        edges  edge_start[k] .. edge_start[k+1]   flat, by innovation number
+    node k        edges  edge_start[k] .. edge_start[k+1]   flat, by innovation number; first standard[k] that carry
+                                                             signals, then those that come from modulatory nodes
     value row     [ I inputs | n nodes | n nodes one step ago ]      source[e] is an index into it
 
 The last third of the value row exists only for recurrent networks: a backward edge (its source is evaluated at or
@@ -19,7 +20,7 @@ import numpy as np
 
 from neol.jit import kernel
 from neol.neat.gene_kernels import COLUMN, copy_step, in_turn
-from neol.neat.genes import CONNECTION, GENOME, NODE, genes_of
+from neol.neat.genes import CONNECTION, GENOME, MODULATORY, NODE, genes_of
 from neol.neat.genome import Genomes
 
 
@@ -30,7 +31,7 @@ def _carried(what: str) -> dict[str, str]:
 
 _STARTS = {"node_start": "i8", "edge_start": "i8"}
 _EDGES = {"source": "i4", **_carried(CONNECTION), "gene": "i4"}
-_NODES = {"node_id": "i4", **_carried(NODE)}
+_NODES = {"node_id": "i4", "standard": "i4", **_carried(NODE)}
 _GENOMES = {"output": "i4", "remembers": "?", **_carried(GENOME)}
 _FIELDS = (*_STARTS, *_EDGES, *_NODES, *_GENOMES, "inputs")
 EDGE_FIELDS, NODE_FIELDS, GENOME_FIELDS = tuple(_EDGES), tuple(_NODES), tuple(_GENOMES)
@@ -48,7 +49,7 @@ class Phenotypes(_Columns):
 
     node_start i8 (P+1,), edge_start i8 (K+1,)
     edges (E,): source i4, index into the value row; gene i4, place of the connection in its genome; connections' genes
-    nodes (K,): node_id i4; nodes' genes
+    nodes (K,): node_id i4; standard i4, how many of its edges carry signals; nodes' genes
     genomes: output i4 (P, O), index into the value row; remembers b1 (P,), has backward edges; genomes' genes (P,)
     """
 
@@ -130,16 +131,23 @@ def _compile(g, out, outputs, synchronous):
         first = np.zeros(len(order) + 1, np.int64)
         for k in range(c):
             if g.enabled[p, k] and required[target[k]]:
-                first[position[target[k]] + 1] += 1
+                at = position[target[k]]
+                first[at + 1] += 1
+                out.standard[node + at] += not _is_modulatory(g, p, source[k], outputs)
         for k in range(len(order)):
             first[k + 1] += first[k]
             out.edge_start[node + k + 1] = edge + first[k + 1]
+        gates = first[:-1] + out.standard[node : node + len(order)]  # where a node's next modulatory edge goes
         for k in range(c):
             if not (g.enabled[p, k] and required[target[k]]):
                 continue
             at = position[target[k]]
-            e = edge + first[at]
-            first[at] += 1
+            if _is_modulatory(g, p, source[k], outputs):
+                e = edge + gates[at]
+                gates[at] += 1
+            else:
+                e = edge + first[at]
+                first[at] += 1
             if source[k] < 0:
                 out.source[e] = -1 - source[k]
             else:
@@ -151,6 +159,8 @@ def _compile(g, out, outputs, synchronous):
         for k in range(len(order)):
             out.node_id[node + k] = g.node_id[p, order[k]]
             _carry_node(out, node + k, (g, (p, order[k])))
+            if order[k] < outputs:
+                out.role[node + k] = 0  # whatever the gene says
         _carry_genome(out, p, (g, p))
         for o in range(outputs):
             out.output[p, o] = out.inputs + position[o]
@@ -158,6 +168,12 @@ def _compile(g, out, outputs, synchronous):
         edge = out.edge_start[node]
         out.node_start[p + 1] = node
     return node, edge
+
+
+@kernel
+def _is_modulatory(g, p, place, outputs):
+    """Whether a connection's source, the place of a node gene or an input (< 0), is a modulatory node."""
+    return place >= outputs and g.role[p, place] == MODULATORY
 
 
 @kernel

@@ -1,7 +1,7 @@
 """The plasticity rules: the local trace e of a connection, one short function each.
 
-A connection's weight then changes by w <- clip(w + m e), m = lr * reward_scale * r (step.py).
-To add a rule: write its function, append it to RULES, and its name to the choices of config.PlasticityConfig.rule.
+A connection's weight then changes by w <- clip(w + m e), m = lr * reward_scale * r or what else gates it (step.py).
+To add a rule: write its function, append it to LOCAL, and its name before abcd to the choices of PlasticityConfig.rule.
 """
 
 from __future__ import annotations
@@ -41,10 +41,19 @@ def bcm(x, y, w, theta, z, trace_decay):
     return y * (y - theta) * x
 
 
-RULES = (none, hebb, oja, bcm)  # a rule's id is its position
+@kernel
+def abcd(x, y, z, a, b, c, d):
+    """e = A x y + B x + C y + D, with coefficients of the connection's own; with a trace e = A z + B x + C y + D."""
+    return a * z + b * x + c * y + d
+
+
+LOCAL = (none, hebb, oja, bcm)  # those that need nothing of the connection's genes
+RULES = (*LOCAL, abcd)  # a rule's id is its position
 RULE_ID = {name: i for i, name in enumerate(field_choices("rule"))}
 ALIASES = {"neat": "none"}  # the authors' name for no plasticity
-NONE = 0
+NONE, ABCD = 0, len(LOCAL)
+GATES = field_choices("gate")
+ADVANTAGE, MODULATOR = GATES.index("advantage"), GATES.index("modulator")
 
 
 def _by_id(rules: tuple) -> Callable[..., float]:
@@ -64,30 +73,46 @@ def _by_id(rules: tuple) -> Callable[..., float]:
     return local_trace if len(rules) > 1 else last
 
 
-local_trace = _by_id(RULES)  # (rule id, x, y, w, theta, z, trace_decay) -> e
+local_trace = _by_id(LOCAL)  # (rule id, x, y, w, theta, z, trace_decay) -> e
 
 
 class Plasticity(NamedTuple):
     """A PlasticityConfig as the kernels take it."""
 
     rule: int
-    rate: float  # lr * reward_scale
+    rate: float  # lr * reward_scale; lr where no reward gates
     trace_decay: float  # lambda
     bcm_tau: float
     weight_limit: float
     preactivation_limit: float
     squash: bool  # tanh on the outputs
     next_step: bool  # reward_credit
+    general: bool  # more than the paper's method: connections' own genes, another gate or decay
+    gate: int  # place in GATES
+    by_reward: bool  # the gate is the reward or the advantage
+    mean_rate: float  # of the reward's running mean
+    decay: float
+    keeps_birth: float  # weights decay to what they were at birth times this: 1 or 0
+    birth_spread: float  # weights at birth are drawn in [-spread, spread]; 0 = inherited
 
 
 def plasticity(config: PlasticityConfig) -> Plasticity:
+    by_reward = config.gate in ("reward", "advantage")
+    own = config.evolve_rate or config.rule == "abcd"
     return Plasticity(
         rule=RULE_ID[config.rule],
-        rate=config.lr * config.reward_scale,
+        rate=config.lr * config.reward_scale if by_reward else config.lr,
         trace_decay=config.trace_decay,
         bcm_tau=config.bcm_tau,
         weight_limit=config.weight_limit,
         preactivation_limit=config.preactivation_limit,
         squash=config.output_transform == "tanh",
         next_step=config.reward_credit == "next-step",
+        general=own or config.gate != "reward" or config.weight_decay > 0.0,
+        gate=GATES.index(config.gate),
+        by_reward=by_reward,
+        mean_rate=config.reward_mean_rate,
+        decay=config.weight_decay,
+        keeps_birth=float(config.decay_to == "birth"),
+        birth_spread=config.birth_spread if config.birth == "drawn" else 0.0,
     )

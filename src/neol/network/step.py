@@ -12,11 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neol.jit import inlined
+from neol.jit import bare, inlined
 from neol.network.actions import ARGMAX, BINARY, BOUNDED
 from neol.network.activations import SUM, activate, aggregate, clip
 from neol.network.phenotype import Phenotypes
-from neol.network.plasticity import NONE, local_trace
+from neol.network.plasticity import ABCD, ADVANTAGE, MODULATOR, NONE, abcd, local_trace
+from neol.seeding import uniform_at
+
+_BIRTH = np.uint64(0xD6E8FEB86659FD93)  # so that nothing else of a life has these numbers
 
 
 class Slots(NamedTuple):
@@ -25,6 +28,8 @@ class Slots(NamedTuple):
     trace: np.ndarray  # f8 (B, E) eligibility z
     value: np.ndarray  # f8 (B, V) activities of the last forward pass
     theta: np.ndarray  # f8 (B, n) BCM's sliding threshold
+    birth: np.ndarray  # f8 (B, E) the weights at birth
+    reward_mean: np.ndarray  # f8 (B,) running mean of the rewards
 
 
 def new_slots(phenotypes: Phenotypes, count: int) -> Slots:
@@ -32,7 +37,8 @@ def new_slots(phenotypes: Phenotypes, count: int) -> Slots:
     nodes = int(np.diff(phenotypes.node_start).max(initial=0))
     edges = int(np.diff(phenotypes.edge_start[phenotypes.node_start]).max(initial=0))
     width = phenotypes.inputs + 2 * nodes
-    shapes = ((count, edges), (count, edges), (count, width), (count, nodes))
+    shapes: tuple[tuple[int, ...], ...] = ((count, edges), (count, edges), (count, width), (count, nodes))
+    shapes += ((count, edges), (count,))
     return Slots(np.zeros(count, np.int32), *(np.zeros(s) for s in shapes))
 
 
@@ -42,10 +48,26 @@ def load(ph, slots, b, p):
     slots.genome[b] = p
     first, last = ph.edge_start[ph.node_start[p]], ph.edge_start[ph.node_start[p + 1]]
     for e in range(first, last):
-        slots.weight[b, e - first] = ph.weight[e]
+        slots.weight[b, e - first] = slots.birth[b, e - first] = ph.weight[e]
     slots.trace[b] = 0.0
     slots.value[b] = 0.0
     slots.theta[b] = 0.0
+    slots.reward_mean[b] = 0.0
+
+
+@inlined
+def draw_birth(ph, slots, b, name, spread):
+    """After `load`: the weights that slot b is born with are drawn by its life's name (u8), edge by edge.
+
+    What modulatory nodes send is not learned, so that those weights are inherited all the same.
+    """
+    p = slots.genome[b]
+    start, stop = ph.node_start[p], ph.node_start[p + 1]
+    base = ph.edge_start[start]
+    for k in range(start, stop):
+        for e in range(ph.edge_start[k], ph.edge_start[k] + ph.standard[k]):
+            drawn = spread * (2.0 * uniform_at(name ^ _BIRTH, e - base) - 1.0)
+            slots.weight[b, e - base] = slots.birth[b, e - base] = drawn
 
 
 @inlined
@@ -68,7 +90,8 @@ def forward(ph, slots, b, observation, limit):
     for i in range(inputs):
         value[i] = observation[i]
     for k in range(start, stop):
-        first, last = ph.edge_start[k], ph.edge_start[k + 1]
+        first = ph.edge_start[k]
+        last = first + ph.standard[k]
         if ph.aggregation[k] == SUM:
             s = 0.0
             for e in range(first, last):
@@ -80,6 +103,49 @@ def forward(ph, slots, b, observation, limit):
         value[inputs + k - start] = activate(ph.activation[k], s)
 
 
+@bare
+def learn_generally(ph, slots, b, reward, plastic):
+    """`learn` with all that may be evolved: w <- clip(w + m rate e - decay (w - rest)), where m is gated per node.
+
+    m = lr times: reward_scale r | reward_scale (r - mean r) | 1 | tanh(1/2 sum of w x over the modulatory edges).
+    """
+    p = slots.genome[b]
+    start, stop = ph.node_start[p], ph.node_start[p + 1]
+    base = ph.edge_start[start]
+    value, weight, trace, birth = slots.value[b], slots.weight[b], slots.trace[b], slots.birth[b]
+    m = plastic.rate
+    if plastic.gate == ADVANTAGE:
+        above = reward - slots.reward_mean[b]
+        m *= above
+        if math.isfinite(above):
+            slots.reward_mean[b] += plastic.mean_rate * above
+    elif plastic.by_reward:
+        m *= reward
+    for k in range(start, stop):
+        y = value[ph.inputs + k - start]
+        theta = (1.0 - plastic.bcm_tau) * slots.theta[b, k - start] + plastic.bcm_tau * y * y
+        slots.theta[b, k - start] = theta
+        first, last = ph.edge_start[k], ph.edge_start[k] + ph.standard[k]
+        gate = m
+        if plastic.gate == MODULATOR:
+            s = 0.0
+            for e in range(last, ph.edge_start[k + 1]):
+                s += weight[e - base] * value[ph.source[e]]
+            gate = m * math.tanh(0.5 * s)
+        for e in range(first, last):
+            x, w = value[ph.source[e]], weight[e - base]
+            z = x * y
+            if plastic.trace_decay > 0.0:
+                z += plastic.trace_decay * trace[e - base]
+                trace[e - base] = z
+            if plastic.rule == ABCD:
+                change = abcd(x, y, z, ph.correlation[e], ph.presynaptic[e], ph.postsynaptic[e], ph.constant[e])
+            else:
+                change = local_trace(plastic.rule, x, y, w, theta, z, plastic.trace_decay)
+            moved = w + gate * ph.rate[e] * change - plastic.decay * (w - plastic.keeps_birth * birth[e - base])
+            weight[e - base] = clip(w if math.isnan(moved) else moved, plastic.weight_limit)
+
+
 @inlined
 def learn(ph, slots, b, reward, plastic):
     """Update the weights of slot b from the activity of its last forward pass, gated by the reward.
@@ -87,6 +153,9 @@ def learn(ph, slots, b, reward, plastic):
     m = lr reward_scale r;  theta <- (1 - tau) theta + tau y^2;  z <- lambda z + x y;  w <- clip(w + m e).
     """
     if plastic.rule == NONE:
+        return
+    if plastic.general:
+        learn_generally(ph, slots, b, reward, plastic)
         return
     p = slots.genome[b]
     start, stop = ph.node_start[p], ph.node_start[p + 1]

@@ -20,7 +20,7 @@ class EsLoop:
         self.seed, self.generation = problem.seed, 0
         self.inputs, self.outputs = problem.inputs, problem.outputs
         topology, _ = starting_topology(problem)
-        self.space = search_space(topology, problem.config.neat, problem.inputs, problem.outputs)
+        self.space = search_space(topology, problem.config.evolution, problem.inputs, problem.outputs)
         self.knobs = knobs(problem.config.es, self.space.size)
         self.strategy = Strategy(self.knobs, to_vectors(self.space, topology)[0], self.space.scale)
         self.hall = Hall()

@@ -18,7 +18,7 @@ import numpy as np
 
 from neol import seeding
 from neol.config.sections import NeatConfig
-from neol.neat.genes import CONNECTION, NODE, STRUCTURE, genes_of
+from neol.neat.genes import CONNECTION, GENES, NODE, ROLES, STRUCTURE, genes_of
 from neol.neat.genome import Genomes, take, widen
 from neol.neat.innovation import Innovations, connection_innovation, ensure_capacity, split_node
 
@@ -26,8 +26,15 @@ CONNECT, SPLIT, UNIT, PRUNE = "connect", "split", "unit", "prune"
 
 
 def usual(gene_name: str, config: NeatConfig) -> float:
-    """What a gene of a new node or connection is: its settings' mean or default; weights and biases are 0."""
+    """What a gene of a new node or connection is: its settings' mean or default; weights and biases are 0.
+
+    Coefficients of plasticity are 0 too, so that a new connection does not learn before the search makes it.
+    """
     gene = next(g for g in (*genes_of(NODE), *genes_of(CONNECTION)) if g.name == gene_name)
+    if not gene.on(config):
+        return float(gene.default)
+    if gene.switch and gene.searchable:
+        return 1.0 if gene.name == "rate" and "abcd" in getattr(config, "evolved", ()) else 0.0
     if gene.searchable:
         return float(gene.default) if gene.name not in ("weight", "bias") else 0.0
     how: Any = gene.kind.settings(gene.name, config)
@@ -123,16 +130,24 @@ def grown(
         at = seeding.below(rng, int(g.n_conns[0]))
         source, target = int(g.source[0, at]), int(g.target[0, at])
         node = _new_node(g, innovations, int(g.innovation[0, at]))
-        g = with_node(g, node, config)
+        g = _with_role(with_node(g, node, config), node, config, rng)
         g = with_connection(g, source, node, 1.0, innovations, config)
         return with_connection(g, node, target, 0.0, innovations, config), innovations
     node = _new_node(g, innovations, 2**30)  # UNIT: no connection is split
-    g = with_node(g, node, config)
+    g = _with_role(with_node(g, node, config), node, config, rng)
     for source in range(-1, -inputs - 1, -1):
         g = with_connection(g, source, node, float(seeding.normal(rng)) / inputs**0.5, innovations, config)
     for target in range(outputs):
         g = with_connection(g, node, target, 0.0, innovations, config)
     return g, innovations
+
+
+def _with_role(g: Genomes, node: int, config: NeatConfig, rng: np.ndarray) -> Genomes:
+    """A new node may be of any role, where there are several."""
+    (gene,) = (x for x in GENES if x.name == "role")
+    if gene.on(config):
+        g.role[0, np.searchsorted(g.node_id[0, : g.n_nodes[0]], node)] = seeding.below(rng, len(ROLES))
+    return g
 
 
 def _new_node(g: Genomes, innovations: Innovations, innovation: int) -> int:

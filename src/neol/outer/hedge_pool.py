@@ -63,7 +63,7 @@ class HedgePool:
         self.low, self.high, self.floor = own.return_low, own.return_high, False
         if self.low == self.high:  # the task's own
             (self.low, self.high), self.floor = problem.fitness_range, problem.unbounded_below
-        self.genomes = random_pool(problem.config.neat, problem.inputs, problem.outputs, own.pool, problem.seed)
+        self.genomes = random_pool(problem.config.evolution, problem.inputs, problem.outputs, own.pool, problem.seed)
         self.selector = hedge(own.pool, min(run.generations, MOST_RATES), problem.seed, "decreasing")
 
     @property

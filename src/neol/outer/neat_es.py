@@ -85,7 +85,7 @@ class NeatEsLoop:
         self._sample()
 
     def _space(self, topology: Genomes) -> SearchSpace:
-        return search_space(topology, self.problem.config.neat, self.problem.inputs, self.problem.outputs)
+        return search_space(topology, self.problem.config.evolution, self.problem.inputs, self.problem.outputs)
 
     def _sample(self) -> None:
         """Each species' share of the population, leader first."""
@@ -159,7 +159,7 @@ class NeatEsLoop:
             if kind == growth.PRUNE:
                 child = growth.pruned(child, self._importance(child, leader), p.outputs)
                 continue
-            found = growth.grown(child, kind, self.innovations, p.config.neat, p.inputs, p.outputs, rng)
+            found = growth.grown(child, kind, self.innovations, p.config.evolution, p.inputs, p.outputs, rng)
             child, self.innovations = found if found is not None else (None, self.innovations)
         if child is None:
             return

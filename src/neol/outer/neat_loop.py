@@ -16,7 +16,7 @@ class NeatLoop:
     """OuterInit, OuterSelect (`ask`) and OuterUpdate (`tell`) of the paper's Algorithm 1, by NEAT."""
 
     def __init__(self, problem: Problem) -> None:
-        self.neat = Neat(problem.config.neat, problem.inputs, problem.outputs, problem.seed, problem.start)
+        self.neat = Neat(problem.config.evolution, problem.inputs, problem.outputs, problem.seed, problem.start)
 
     @property
     def generation(self) -> int:

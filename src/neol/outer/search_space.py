@@ -41,6 +41,8 @@ def search_space(topology: Genomes, config: NeatConfig, inputs: int, outputs: in
     places = {NODE: nodes, GENOME: np.zeros(1, np.int64)}
     rows: list[tuple[np.ndarray, ...]] = []
     for i, gene in enumerate(SEARCHED):
+        if not gene.on(config):
+            continue
         at = places.get(gene.of, np.sort(phenotype.gene))
         keys = at if gene.of == GENOME else (topology.node_id if gene.of == NODE else topology.innovation)[0, at]
         limits: Any = gene.kind.settings(gene.name, config)

@@ -8,30 +8,36 @@ from itertools import pairwise
 from neol import seeding
 from neol.config.checks import hidden_sizes
 from neol.config.sections import NeatConfig
+from neol.neat.genes import CONNECTION, genes_of
 from neol.neat.genome import Genomes, first_population, numbered, take
 from neol.neat.innovation import Innovations, ensure_capacity
 from neol.outer.base import Problem
-from neol.outer.growth import with_connection
+from neol.outer.growth import usual, with_connection
 
 
 def starting_topology(problem: Problem) -> tuple[Genomes, Innovations]:
     """The topology (P = 1) that the settings name, its weights and biases the first mean; and its innovations."""
-    named, config = problem.config.es.topology, problem.config.neat
+    named, config = problem.config.es.topology, problem.config.evolution
     if problem.start is not None:
         genome, innovations = numbered(problem.start, problem.outputs)
-        return with_first_weights(genome, problem.outputs, problem.seed) if named == "start" else genome, innovations
+        if named == "start":
+            genome = with_first_weights(genome, config, problem.outputs, problem.seed)
+        return genome, innovations
     sizes = hidden_sizes(named)
     if sizes:
         return layered(config, problem.inputs, problem.outputs, sizes, problem.seed)
     few = dataclasses.replace(config, pop_size=max(2, 2 * config.elitism, 2 * config.min_species_size))
     genomes, innovations = first_population(few, problem.inputs, problem.outputs, problem.seed)
-    return with_first_weights(take(genomes, [0]), problem.outputs, problem.seed), innovations
+    return with_first_weights(take(genomes, [0]), config, problem.outputs, problem.seed), innovations
 
 
-def with_first_weights(genome: Genomes, outputs: int, seed: int) -> Genomes:
-    """The first mean of a topology: biases 0, weights of variance 1 / fan-in, those to the outputs 0."""
+def with_first_weights(genome: Genomes, config: NeatConfig, outputs: int, seed: int) -> Genomes:
+    """The first mean of a topology: biases 0, weights of variance 1 / fan-in, those to the outputs 0; no plasticity."""
     out = take(genome, [0])
     out.bias[:] = 0.0
+    for gene in genes_of(CONNECTION):
+        if gene.switch and gene.searchable and gene.on(config):
+            getattr(out, gene.name)[0, : out.n_conns[0]] = usual(gene.name, config)
     targets = out.target[0, : out.n_conns[0]].tolist()
     rng = seeding.stream(seed, seeding.INITIAL, 0, 0, 3)
     for c, target in enumerate(targets):
@@ -55,4 +61,4 @@ def layered(
     innovations = ensure_capacity(innovations, len(pairs))
     for s, t in pairs:
         out = with_connection(out, s, t, 0.0, innovations, config)
-    return with_first_weights(out, outputs, seed), innovations
+    return with_first_weights(out, config, outputs, seed), innovations

@@ -15,7 +15,7 @@ from numba.experimental import structref
 from neol.envs.mazes import begin, look, move
 from neol.jit import bare, inlined, kernel
 from neol.network.normalization import observe
-from neol.network.step import credit, decode, load, rest, step
+from neol.network.step import credit, decode, draw_birth, load, rest, step
 from neol.rollout.shards import Shard
 from neol.rollout.world import begin_life, begin_trial, enter_observation, enter_reward, leave_action, pass_step
 
@@ -99,6 +99,8 @@ def _choose(ph, slots, window, life, world, result, episode, b, reward, fresh, a
     if fresh:
         if born:
             load(ph, slots, b, (window.queue[OFFSET] + episode) // window.queue[PER_GENOME])
+            if life.plastic.birth_spread > 0.0:
+                draw_birth(ph, slots, b, world.name[episode], life.plastic.birth_spread)
             begin_life(life.world, world, b, episode)
         else:
             rest(slots, b)

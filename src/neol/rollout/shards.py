@@ -177,8 +177,8 @@ def _seeds(which: Episodes, generation: int, genomes: int) -> np.ndarray:
 
 
 def _names(which: Episodes, life: Life, genomes: int) -> np.ndarray:
-    """The names u8 (P N,) of lives whose world changes, else (0,)."""
-    if not len(life.world.changes.op):
+    """The names u8 (P N,) of lives whose world changes or whose weights are drawn, else (0,)."""
+    if not len(life.world.changes.op) and not life.plastic.birth_spread:
         return np.zeros(0, np.uint64)
     n, drawn = which.per_genome, (which.redraw + 1) * which.per_genome
     names = life_names(which.seed, which.purpose, which.generation, genomes, drawn, which.common)

@@ -42,8 +42,12 @@ NEOL = "neol"
 # Who computes, and how it is shown: no part of what a run is.
 HOW = ("threads", "window", "tensorboard", "workers", "executor", "ray_address", "step_timeout")
 _NOT_IN_ARMS = ("task", "seed", *HOW)
-_OF_NODES = ("preactivation_limit", "output_transform")  # of the plasticity settings, what acts without a rule
-_OF_UPDATES = ("rule", "lr", "reward_scale", "trace_decay", "bcm_tau")  # what does not act where lr = 0
+# of the plasticity settings, what acts without a rule
+_OF_NODES = ("preactivation_limit", "output_transform", "birth", "birth_spread")
+_OF_UPDATES = (
+    "rule", "lr", "reward_scale", "trace_decay", "bcm_tau", "evolve_rate", "gate", "reward_mean_rate", "weight_decay",
+    "decay_to",
+)  # what does not act where lr = 0  # fmt: skip
 LONGEST = 150  # characters of a label, so that those of controls are shorter than 200, too
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.IGNORECASE)
 AnyConfig = Config | BaselineConfig
@@ -337,7 +341,7 @@ def canonical(config: Config) -> Config:
         return config.replace(
             **{k: v for k, v in vars(default).items() if k not in (*_OF_NODES, "rule", "lr")}, rule="none", lr=0.0
         )
-    if p.lr == 0.0 or p.reward_scale == 0.0:
+    if _never_updates(p):
         return config.replace(**{k: getattr(default, k) for k in _OF_UPDATES[2:]}, rule="hebb", lr=0.0)
     return config
 
@@ -374,4 +378,9 @@ def _idle(config: Config) -> set[str]:
     p = config.plasticity
     if p.rule == "none":
         return {k for k in vars(p) if k not in _OF_NODES}
-    return set(_OF_UPDATES) if p.lr == 0.0 or p.reward_scale == 0.0 else set()
+    return set(_OF_UPDATES) if _never_updates(p) else set()
+
+
+def _never_updates(p: PlasticityConfig) -> bool:
+    """Whether weights are projected and nothing else: a matched control, whose weights do not decay either."""
+    return p.lr == 0.0 or (p.reward_scale == 0.0 and p.gate in ("reward", "advantage") and p.weight_decay == 0.0)

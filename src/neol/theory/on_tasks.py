@@ -157,7 +157,7 @@ def open_stage(s: TaskSetting) -> Stage:
             raise NeolError(f"'{s.run}' is a run of task '{trained}', so its topologies do not fit '{task.name}'.")
         genomes = run_pool(s.run, s.pool, task.n_inputs, task.n_outputs)
     else:
-        genomes = random_pool(config.neat, task.n_inputs, task.n_outputs, s.pool, s.seed)
+        genomes = random_pool(config.evolution, task.n_inputs, task.n_outputs, s.pool, s.seed)
     phenotypes = compile_phenotypes(genomes, task.n_inputs, task.n_outputs)
     edges = np.diff(phenotypes.edge_start[phenotypes.node_start])
     life = life_of(task, config.plasticity)

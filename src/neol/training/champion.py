@@ -6,7 +6,6 @@ them once more, and only then is the chosen one's return measured, on episodes t
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +17,6 @@ from neol.config.schema import Config
 from neol.deploy import network_json, task_interface
 from neol.envs.tasks import Task
 from neol.errors import NeolError
-from neol.files import finite
 from neol.neat.genome import Genomes, concatenate, take
 from neol.network.normalization import Normalization
 from neol.network.phenotype import Phenotypes
@@ -139,8 +137,9 @@ def document(
     **metadata: str,
 ) -> str:
     """champion.json: one genome with all that it needs to be deployed."""
-    out = network_json.to_document(phenotype, genome, 0, recurrent=not config.neat.feed_forward)
-    out["plasticity"] = finite(dataclasses.asdict(config.plasticity))
+    evolved = config.evolution.evolved
+    out = network_json.to_document(phenotype, genome, 0, not config.neat.feed_forward, evolved)
+    out["plasticity"] = network_json.plasticity_to_json(config.plasticity)
     out["interface"] = task_interface.to_document(task, normal, count)
     if (trained := life_document(config)) != life_document(Config()):
         out["life"] = trained

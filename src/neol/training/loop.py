@@ -93,7 +93,8 @@ class Training:
             if result.retries:
                 self.note({"event": "episode retried", "times": result.retries})
             self.seen = merged(self.seen, result.moments)
-            lamarckian = self.config.plasticity.inheritance == "lamarckian"
+            own = self.config.plasticity
+            lamarckian = own.inheritance == "lamarckian" and own.birth == "inherited"
             adapted = gene_weights(genomes, phenotypes, result.weight) if lamarckian else None
             outcome = Outcome(fitness, returns, steps, adapted)
             row = self._row(genomes, phenotypes, fitness, result, verdict)

@@ -85,6 +85,12 @@ def check_fits(start: Start, config: Config, task: Task) -> None:
         )
     if start.recurrent and config.neat.feed_forward:
         raise NeolError(f"feed_forward = true is not allowed; the network of {start.name} is recurrent.")
+    p = config.plasticity
+    if p.rule != "none" and p.gate != "modulator" and start.genome.role.any():
+        raise NeolError(
+            f"gate = '{p.gate}' is not allowed; the network of {start.name} has modulatory nodes, so it must be "
+            "modulator (or rule = none)."
+        )
     if config.rollout.normalize_observations != start.normal.on:
         on = str(config.rollout.normalize_observations).lower()
         what = "was" if start.normal.on else "was not"
