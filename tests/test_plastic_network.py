@@ -196,9 +196,17 @@ def test_neat_is_another_name_of_rule_none_and_inf_and_null_of_no_limit() -> Non
         assert (written["rule"], written["preactivation_limit"]) == ("none", None)
 
 
-def test_every_setting_is_written() -> None:
+def test_every_setting_is_written_and_those_of_evolved_plasticity_where_they_are_used() -> None:
+    names = [f.name for f in dataclasses.fields(PlasticityConfig)]
     written = PlasticNetwork.from_json(valid()).to_json()["plasticity"]
-    assert list(written) == [f.name for f in dataclasses.fields(PlasticityConfig)]
+    assert list(written) == names[: names.index("inheritance") + 1]
+    unusual = {
+        "evolve_rate": True, "gate": "none", "reward_mean_rate": 0.5, "weight_decay": 0.5, "decay_to": "zero",
+        "birth": "drawn", "birth_spread": 0.5,
+    }  # fmt: skip
+    written = PlasticNetwork.from_json(valid(), **unusual).to_json()["plasticity"]
+    assert list(written) == names
+    assert written.items() >= unusual.items()
 
 
 # -- lives --------------------------------------------------------------------------------------------------------
