@@ -18,11 +18,14 @@ SCRIPT = """
 import numpy as np
 from neol.config.sections import PlasticityConfig
 from neol.network.step import credit, new_slots
-from neol.network.phenotype import Phenotypes
+from neol.network.phenotype import empty_phenotypes
 from neol.network.plasticity import plasticity
 
-i1, i4, i8, f8 = (lambda *v, t=t: np.array(v, t) for t in ("i1", "i4", "i8", "f8"))
-ph = Phenotypes(i8(0, 1), i8(0, 1), i4(0), f8(0.5), i4(0), i4(0), f8(0), f8(1), i1(1), i1(0), i4(1)[None], i1(0) > 0, 1)
+ph = empty_phenotypes(1, 1, 1, 1, 1)  # one input -> one node, the output
+one = {"node_start": (0, 1), "edge_start": (0, 1)}
+one |= {"weight": (0.5,), "response": (1.0,), "activation": (1,), "standard": (1,)}
+ph = ph._replace(**{name: np.array(value, getattr(ph, name).dtype) for name, value in one.items()})
+ph.output[:] = 1
 slots = new_slots(ph, 1)
 slots.weight[0, 0] = 0.5
 slots.value[0, :2] = 2.0, 1.0

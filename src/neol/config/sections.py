@@ -151,7 +151,7 @@ class PlasticityConfig:
     """lamarckian: adapted weights are written back to the genome; darwinian: thrown away."""
     evolve_rate: bool = field(default=False, metadata=_basic())
     """Every connection has an evolved, signed factor on the plasticity rate."""
-    gate: str = field(default="reward", metadata=_basic(_choice("reward", "advantage", "none", "modulator")))
+    gate: str = field(default="reward", metadata=_choice("reward", "advantage", "none", "modulator"))
     """What gates an update: the reward, advantage (it minus its running mean), none, or evolved modulatory nodes."""
     reward_mean_rate: float = field(default=0.05, metadata=_range(0.0, 1.0))
     """Rate at which the running mean of rewards follows them (kappa)."""
@@ -159,7 +159,7 @@ class PlasticityConfig:
     """Part of the way to decay_to that a plastic weight goes back at every update (delta)."""
     decay_to: str = field(default="birth", metadata=_choice("birth", "zero"))
     """Where weights decay to: what they were at birth, or zero."""
-    birth: str = field(default="inherited", metadata=_basic(_choice("inherited", "drawn")))
+    birth: str = field(default="inherited", metadata=_choice("inherited", "drawn"))
     """Weights at birth: inherited, or drawn anew for every life, so that only what is left of the genome evolves."""
     birth_spread: float = field(default=0.1, metadata=_range(0.0, 1e6, open_low=True))
     """Weights that are drawn at birth lie uniformly in [-spread, spread]."""
