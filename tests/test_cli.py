@@ -638,7 +638,7 @@ def test_any_config_file_is_accepted_or_refused_in_one_sentence(content: str) ->
 # Fields whose large values only cost time or memory are left as they are.
 COSTLY = ("task", "pop_size", "generations", "episodes", "max_steps", "threads", "window", "champion_candidates",
           "champion_trials", "champion_episodes", "num_hidden", "tensorboard", "engine", "workers", "executor",
-          "ray_address", "env_kwargs", "trials", "es_population")  # fmt: skip
+          "ray_address", "env_kwargs")  # fmt: skip
 
 
 def plausible(name: str) -> st.SearchStrategy[Any]:

@@ -82,6 +82,7 @@ def belongs_together(flat: dict[str, Any]) -> dict[str, Any]:
         if out[f"{gene}_default"] != "random":
             out[f"{gene}_options"] = (*out[f"{gene}_options"], out[f"{gene}_default"])
     out["workers"] = min(out["workers"], 1024)
+    out["es_population"] += out["es_population"] == 1
     for least in ("elitism", "min_species_size"):
         out[least] = min(out[least], out["pop_size"] // 2)
     room = out["pop_size"] // max(out["elitism"], out["min_species_size"])

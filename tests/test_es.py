@@ -175,6 +175,16 @@ def test_a_champions_topology_is_searched_from_new_weights(tmp_path: Path) -> No
         configure("cartpole", outer="es", topology="start")
 
 
+@pytest.mark.parametrize("samples", [2, 3, 5])
+@pytest.mark.parametrize("outer", ["es", "neat-es"])
+def test_few_samples_are_enough_and_one_is_refused(outer: str, samples: int, tmp_path: Path) -> None:
+    settings = {**TINY, "outer": outer, "es_population": samples, "generations": 4}
+    run = neol.train("cartpole", out=tmp_path / "run", **settings)
+    assert np.isfinite(run.history["sigma"]).all()
+    with pytest.raises(neol.NeolError, match="es_population = 1 is not allowed; it must be 0 or at least 2"):
+        configure("cartpole", outer=outer, es_population=1)
+
+
 def test_training_steps_limit_training_alone(tmp_path: Path) -> None:
     settings = {**TINY, "max_steps": 200}
     run = neol.train("cartpole", out=tmp_path / "run", outer="es", training_steps=20, generations=8, **settings)

@@ -182,6 +182,8 @@ def check_together(config: Config) -> None:
             f"target_species = {n.target_species} is not allowed; with elitism = {n.elitism} and min_species_size = "
             f"{n.min_species_size} a population of {n.pop_size} has room for {n.pop_size // least}."
         )
+    if config.es.es_population == 1:
+        raise NeolError("es_population = 1 is not allowed; it must be 0 or at least 2: samples are compared.")
     if config.es.topology == "start" and not config.run.start:
         raise NeolError("topology = 'start' is not allowed; it needs a champion to start from (--from).")
     low, high = config.hedge.return_low, config.hedge.return_high

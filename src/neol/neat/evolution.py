@@ -30,6 +30,11 @@ from neol.neat.variation import breed, population_of
 LARGEST = 1e300  # fitness beyond it counts as it, and none at all (nan) as the worst
 
 
+def finite_fitness(fitness: np.ndarray) -> np.ndarray:
+    """Fitness f8 (P,) that can be ranked and averaged."""
+    return np.nan_to_num(fitness, nan=-LARGEST).clip(-LARGEST, LARGEST)
+
+
 class Neat:
     """OuterInit, OuterSelect (`ask`) and OuterUpdate (`tell`) of the paper's Algorithm 1."""
 
@@ -56,7 +61,7 @@ class Neat:
 
     def tell(self, fitness: np.ndarray, adapted: np.ndarray | None = None) -> None:
         """Make the next generation. fitness f8 (P,); adapted f8 (P, C): weights to write back (lamarckian)."""
-        fitness = np.nan_to_num(fitness, nan=-LARGEST).clip(-LARGEST, LARGEST)
+        fitness = finite_fitness(fitness)
         genomes = self.genomes if adapted is None else self.genomes._replace(weight=adapted)
         species, alive = update_stagnation(self.config, self.species, fitness, self.generation)
         if not alive.any():

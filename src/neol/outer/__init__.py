@@ -1,1 +1,1 @@
-"""Outer loops: what every one of them does, which there are, and Hedge over a finite pool."""
+"""Outer loops: what every one of them does, evolution strategies, and Hedge over a finite pool."""

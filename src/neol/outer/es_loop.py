@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neol.arrays import Array, Declared
+from neol.neat.evolution import finite_fitness
 from neol.neat.genome import Genomes, concatenate, take
 from neol.outer.base import Outcome, Problem, best
 from neol.outer.hall import Hall
@@ -36,7 +37,7 @@ class EsLoop:
     def _told(self, outcome: Outcome) -> Strategy:
         """The strategy after this generation: under lamarckian inheritance from what the lives made of the samples."""
         lived = self.genomes if outcome.adapted is None else self.genomes._replace(weight=outcome.adapted)
-        return self.strategy.told(to_vectors(self.space, lived), np.nan_to_num(outcome.fitness, nan=-1e300))
+        return self.strategy.told(to_vectors(self.space, lived), finite_fitness(outcome.fitness))
 
     def tell(self, outcome: Outcome) -> None:
         self.hall.enter(float(np.median(outcome.fitness)), to_genomes(self.space, self.strategy.mean[None]))

@@ -23,6 +23,7 @@ from neol import seeding
 from neol.arrays import Array, Declared, Group
 from neol.errors import NeolError
 from neol.neat.checked import InnovationTable, Population, check_numbered
+from neol.neat.evolution import finite_fitness
 from neol.neat.genome import Genomes, concatenate, from_arrays, take, to_arrays
 from neol.neat.innovation import Innovations
 from neol.neat.species import apportion
@@ -30,7 +31,7 @@ from neol.outer import growth
 from neol.outer.base import Outcome, Problem, best
 from neol.outer.hall import Hall
 from neol.outer.search_space import SEARCHED, SearchSpace, same_numbers, search_space, to_genomes, to_vectors
-from neol.outer.strategy import Strategy, knobs
+from neol.outer.strategy import HUGE, Strategy, knobs
 from neol.outer.topology import starting_topology
 
 PROTECTED, LONGEST = 8, 30  # generations of a challenger: in which it cannot die, after which it is decided
@@ -39,7 +40,6 @@ CHALLENGERS = 2  # at most
 PROGRESS = 0.005  # part of its best score by which a leader's score must rise to count as progress
 SMOOTH = 0.2  # rate of the running means
 LEAST = 6  # samples of a species
-HUGE = 1e300
 MUTATIONS = (growth.CONNECT, growth.SPLIT, growth.UNIT, growth.PRUNE)
 CHANCES = (0.25, 0.15, 0.35, 0.25)
 
@@ -105,7 +105,7 @@ class NeatEsLoop:
     def _by_kind(self, outcome: Outcome) -> list[tuple[Kind, np.ndarray, np.ndarray]]:
         """Species, its samples f8 (L, n) as their lives left them, and their fitness f8 (L,)."""
         lived = self.genomes if outcome.adapted is None else self.genomes._replace(weight=outcome.adapted)
-        fitness = np.nan_to_num(outcome.fitness, nan=-HUGE).clip(-HUGE, HUGE)
+        fitness = finite_fitness(outcome.fitness)
         ends = np.cumsum(self.shares)
         return [
             (kind, to_vectors(kind.space, take(lived, slice(end - count, end))), fitness[end - count : end])
@@ -205,7 +205,7 @@ class NeatEsLoop:
             "next_id": Array("i8", low=1, high=2**31 - 1),
             "score": Array("f8", (2,)),  # nan before the first
             "best_at": Array("i8", low=0, high=2**53),
-            "kinds": Array("f8", ("S", 4), low=-1e100, high=1e100, least=1),
+            "kinds": Array("f8", ("S", 4), low=-HUGE, high=HUGE, least=1),
             "innovations": InnovationTable(p.outputs),
             "topologies": Population(p.inputs, p.outputs, "S", least=1),
             **Hall.declared(p.inputs, p.outputs),

@@ -23,8 +23,6 @@ CMA, SEP_CMA = "cma", "sep-cma"
 # Rates of the running means of the mean: what a generation's noise moved to and fro is averaged away.
 AVERAGED = (0.3, 0.1)
 CMA_LIMIT = 30  # numbers up to which auto learns a whole covariance; beyond, a diagonal one learns faster than that
-
-
 MOST_SAMPLES = 60  # of sep-cma, unless it is told
 
 
