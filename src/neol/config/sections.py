@@ -55,7 +55,9 @@ class RunConfig:
     """Seed of everything: the same seed gives the same bits."""
     generations: int = field(default=40, metadata=_basic(_COUNT))
     """Stop after this many generations (G)."""
-    outer: str = field(default="neat", metadata={"choices": ("neat", "es", "neat-es", "hedge"), "or_prefix": "python:"})
+    outer: str = field(
+        default="neat", metadata=_basic({**_choice("neat", "es", "neat-es", "hedge"), "or_prefix": "python:"})
+    )
     """Outer loop: neat, es (searches one topology's weights), neat-es (those of evolving ones), hedge (selects)."""
     max_env_steps: int = field(default=0, metadata=_basic(_range(0, 2**62)))
     """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
@@ -149,7 +151,7 @@ class PlasticityConfig:
     """Squashing of the network's outputs before they become an action."""
     inheritance: str = field(default="lamarckian", metadata=_basic(_choice("lamarckian", "darwinian")))
     """lamarckian: adapted weights are written back to the genome; darwinian: thrown away."""
-    evolve_rate: bool = field(default=False, metadata=_basic())
+    evolve_rate: bool = False
     """Every connection has an evolved, signed factor on the plasticity rate."""
     gate: str = field(default="reward", metadata=_choice("reward", "advantage", "none", "modulator"))
     """What gates an update: the reward, advantage (it minus its running mean), none, or evolved modulatory nodes."""

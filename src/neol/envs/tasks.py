@@ -102,7 +102,8 @@ TASKS: dict[str, Task] = {
         Task(
             "cartpole", "CartPole-v1", 500, _CART, ("left", "right"), (Component(ARGMAX, 0, 2),), _numbers(_CART),
             action_dtype="int64", resets_fully=True, window=512, step_seconds=5e-6,
-            strategies={"es_population": 10, "episodes": 1, "generations": _UNENDING, "max_env_steps": 20_000},
+            strategies={"es_population": 10, "es_sigma": 1.0, "episodes": 1, "generations": _UNENDING,
+                        "max_env_steps": 20_000},
             returns=(0.0, 500.0),
         ),
         _boxes(
