@@ -187,7 +187,7 @@ def test_few_samples_are_enough_and_one_is_refused(outer: str, samples: int, tmp
 
 def test_training_steps_limit_training_alone(tmp_path: Path) -> None:
     settings = {**TINY, "max_steps": 200}
-    run = neol.train("cartpole", out=tmp_path / "run", outer="es", training_steps=20, generations=8, **settings)
+    run = neol.train("cartpole", out=tmp_path / "run", outer="es", training_steps=20, generations=30, **settings)
     assert max(run.history["best_return"]) == 20.0
     assert run.summary.champion_return_mean > 20.0
 
