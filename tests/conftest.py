@@ -7,6 +7,8 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from oracle import Edge, Net, Node
 from small_study import small_study
+from toy_genes import evolved
 
+from neol import evaluate
 from neol.cli.main import main
 from neol.config.sections import ACTIVATION_ID, AGGREGATION_ID
 from neol.neat.genes import ROLES
@@ -56,6 +60,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         file = item.path.name
         if file in slow or f"{file}::{getattr(item, 'originalname', item.name)}" in slow:
             item.add_marker(pytest.mark.slow)
+
+
+def _compiled(run: str) -> dict[str, Path]:
+    """The files that say which workers have compiled their part."""
+    return {name: Path(tempfile.gettempdir()) / f"neol-{run}-{name}" for name in ("gw0", "gw1")}
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None:
+        for file in _compiled(worker["testrunuid"]).values():
+            file.unlink(missing_ok=True)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Two workers compile the kernels together, each a half, which the other then finds on the disk.
+
+    Otherwise both would begin with all of them: one and a half minutes where nothing is compiled yet.
+    """
+    worker = getattr(session.config, "workerinput", {})
+    if worker.get("workercount") != 2 or worker.get("workerid") not in ("gw0", "gw1"):
+        return
+    done = _compiled(worker["testrunuid"])
+    if worker["workerid"] == "gw0":
+        evolved()
+    else:
+        champion = Path(__file__).with_name("data") / "kept" / "0.1.0" / "champion.json"
+        evaluate(champion, episodes=2, max_steps=5, threads=1)
+    done[worker["workerid"]].touch()
+    patience = time.monotonic() + 120.0
+    while not all(file.exists() for file in done.values()) and time.monotonic() < patience:
+        time.sleep(0.1)
 
 
 def pytest_collection_finish() -> None:
