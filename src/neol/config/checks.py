@@ -43,6 +43,8 @@ def convert(name: str, value: Any, kind: Any) -> Any:
         if name == "change":
             return _changes(value)
         items = value.replace(",", " ").split() if isinstance(value, str) else list(value)
+        if name == "senses" and items in ([], ["none"]):
+            return ()
         if not items or not all(isinstance(i, str) and i.encode("utf-8") for i in items):
             raise ValueError
         return tuple(items)

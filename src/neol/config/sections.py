@@ -97,6 +97,8 @@ class RolloutConfig:
     """Every single reward below this counts as this in the fitness (training only; -inf = as they are)."""
     normalize_observations: bool = field(default=False, metadata=_basic())
     """Scale observations by their running mean and spread, which are saved with the champion."""
+    senses: tuple[str, ...] = field(default=(), metadata=_choice("reward", "advantage", "action", "world"))
+    """Further inputs: the last reward, it minus its mean (advantage), the last action, the world's changes (oracle)."""
     engine: str = field(default="auto", metadata=_basic(_choice("auto", "envpool", "gymnasium", "native")))
     """Simulator: auto takes our own (native) where the task has one, EnvPool where it has it, else Gymnasium."""
     env_kwargs: tuple[str, ...] = field(default=(), metadata=_basic({"words": True}))

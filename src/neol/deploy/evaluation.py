@@ -15,6 +15,7 @@ from neol.config import checks
 from neol.config.schema import check_value
 from neol.deploy.plastic_network import PlasticNetwork
 from neol.envs.registry import Maker, choose_engine, find
+from neol.envs.senses import with_senses
 from neol.envs.tasks import TASKS, Task
 from neol.envs.trust import check_trusted
 from neol.errors import NeolError
@@ -151,6 +152,9 @@ def _life(net: PlasticNetwork, task: Task, plasticity: bool, world: World) -> Li
 
 def _world(task: Task, changes: Sequence[str], max_steps: int, trials: int) -> World:
     world = world_of(task, changes, max_steps, trials)
+    told = sum(name.startswith("change ") for name in task.inputs[len(task.observed) :])
+    if told and len(world.changes.op) > told:
+        raise NeolError(f"{len(changes)} changes are not allowed; the network is told of {told}, not of more.")
     check_attributes(task, world)
     return world
 
@@ -190,6 +194,8 @@ def fitting_task(
         stored: Any = kwargs if env_kwargs is None else {}
         check_trusted(str(name), stored, "the network's file", "--task, or --trust")
     task = find(name if callable(name) else str(name), check_value("env_kwargs", kwargs))
+    senses = net.interface.get("senses", ())
+    task = with_senses(task, senses, net.network.inputs - net.senses.world)
     if (net.network.inputs, net.network.outputs) != (task.n_inputs, task.n_outputs):
         raise NeolError(
             f"the network has {net.network.inputs} inputs and {net.network.outputs} outputs, but task '{task.name}' "

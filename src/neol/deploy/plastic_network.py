@@ -16,6 +16,7 @@ from neol import seeding
 from neol.config.schema import check_value
 from neol.config.sections import PlasticityConfig
 from neol.deploy import network_json, task_interface
+from neol.envs.senses import NO_SENSES, Senses
 from neol.errors import NeolError, nearest
 from neol.figures.network import draw_network
 from neol.figures.style import inline_svg
@@ -48,7 +49,7 @@ class PlasticNetwork:
         self._interface = task_interface.read(network.document, network.inputs, network.outputs)
         self._slots = new_slots(network.phenotype, 1)
         self._outputs = np.zeros(network.outputs)
-        self._inputs = np.zeros(network.inputs)
+        self._inputs, self._sensed = np.zeros(network.inputs), np.zeros(network.inputs)
         self._births = 0
         self.reset()
 
@@ -77,7 +78,9 @@ class PlasticNetwork:
     def reset(self) -> None:
         """Begin a life: the network's own weights, no activity, no reward pending."""
         self._bear(self._slots, 0)
-        self._pending = 0.0
+        self._pending = self._felt = self._felt_mean = 0.0  # rewards: not yet used, not yet sensed, their mean
+        self._sensed[:] = 0.0
+        self._alive = False
 
     def _bear(self, slots: Slots, b: int) -> None:
         """Slot b begins a life; weights that are drawn are others in every life, and the same in every process."""
@@ -97,16 +100,40 @@ class PlasticNetwork:
         """How observations are scaled before the network sees them."""
         return self._interface.normal
 
+    @property
+    def senses(self) -> Senses:
+        """Where its inputs are that are no observation: the last reward and action (envs/senses.py)."""
+        return self._interface.senses
+
     def activate(self, observation: Any) -> np.ndarray:
-        """The outputs f8 (O,) for an observation: of the task, or the inputs (I,) themselves."""
-        rows, single = self._interface.rows(observation, self.network.inputs)
+        """The outputs f8 (O,) for an observation: of the task, or the inputs (I,) themselves.
+
+        What else it senses it knows itself, but for changes of the world: nobody tells it of them here.
+        """
+        rows, single = self._interface.rows(observation, self._interface.observed)
         if not single:
             raise NeolError(
                 f"observation of shape {np.shape(observation)} is not allowed; it must have shape {rows.shape[1:]}."
             )
-        self._step(self._slots, 0, rows[0], self._pending)
-        self._pending = 0.0
+        self._step(self._slots, 0, self._seen(rows[0]), self._pending)
+        self._pending = self._felt = 0.0
         return self._outputs.copy()
+
+    def _seen(self, observed: np.ndarray) -> np.ndarray:
+        """The inputs f8 (I,): the observation and what is sensed beside it."""
+        if self.senses == NO_SENSES:
+            return observed
+        at, row = self.senses, self._sensed
+        above = self._felt - self._felt_mean if self._alive else 0.0
+        self._felt_mean += self.settings.reward_mean_rate * above
+        row[: len(observed)] = observed
+        for place, value in ((at.reward, self._felt), (at.advantage, above)):
+            if place >= 0:
+                row[place] = value
+        if at.action >= 0:
+            row[at.action : at.action + self.network.outputs] = np.clip(self._outputs, -1.0, 1.0) * self._alive
+        self._alive = True
+        return row
 
     def reward(self, r: float) -> None:
         """Tell the reward that the last action earned: it gates the plasticity (at once, or at the next step)."""
@@ -117,6 +144,7 @@ class PlasticNetwork:
         if not math.isfinite(given):
             warnings.warn("a reward is not finite: it counts as 0", RuntimeWarning, stacklevel=2)
             given = 0.0
+        self._felt = given
         if self._plastic.next_step:
             self._pending = given
         else:
@@ -153,11 +181,13 @@ class PlasticNetwork:
         One observation (I,) runs this network itself, so that `reward` teaches it. A batch (n, I) runs n copies held
         in `state`; they get no reward, so they do not learn. `episode_start` starts their lives again.
         """
-        observed, single = self._interface.rows(observation, self.network.inputs)
+        observed, single = self._interface.rows(observation, self._interface.observed)
         if single:
             if episode_start is not None and np.any(episode_start):
                 self.reset()
             return np.asarray(self.act(observed[0])), state
+        if self.senses != NO_SENSES:
+            raise NeolError("a batch of observations is not allowed; the network senses its own rewards and actions.")
         blank = new_slots(self.network.phenotype, len(observed))
         slots: Slots = blank if state is None else state
         if not _like(slots, blank):  # kernels have no bounds checks

@@ -2,6 +2,7 @@
 
 task, env_id, env_kwargs       where it lives            inputs, outputs    a name for each
 observation                    parts of an observation   action             how outputs become an action
+senses                         what it sees beside it, as its last inputs (envs/senses.py)
 normalization                  mean and std of each input, if it was trained on scaled observations, and how many
                                observations they are of (count)
 """
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neol.envs.senses import ACTION, NO_SENSES, SENSES, WORLD, Senses, places
 from neol.envs.spaces import Flattener, WrongObservation, flat_size, leaves_from_json, leaves_to_json
 from neol.envs.tasks import ONE_HOT, Leaf, Task
 from neol.errors import NeolError
@@ -34,6 +36,8 @@ class Interface(NamedTuple):
     dtype: str
     normal: Normalization
     observations: float  # that it is of; 0 = not known
+    senses: Senses = NO_SENSES  # where each sense is among the inputs
+    observed: int = 0  # inputs that are the observation
 
     def action(self, outputs: np.ndarray) -> np.ndarray | int:
         """Outputs f8 (O,) as an action of the task."""
@@ -94,6 +98,8 @@ def to_document(task: Task, normal: Normalization = IDENTITY, count: float = 0.0
     out["observation"] = leaves_to_json(task.leaves)
     if task.env_kwargs:
         out["env_kwargs"] = dict(task.env_kwargs)
+    if task.senses:
+        out["senses"] = list(task.senses)
     if normal.on:
         out["normalization"] = {"mean": normal.mean.tolist(), "std": normal.std.tolist(), "count": count}
     return out
@@ -116,21 +122,35 @@ def read(document: Mapping[str, Any], inputs: int, outputs: int) -> Interface:
     if not isinstance(found.get("env_kwargs", {}), Mapping):
         raise NeolError(f"the network's interface has env_kwargs = {found['env_kwargs']!r}; it must be a JSON object.")
     components, shape, dtype = _read_action(found.get("action"), outputs)
+    leaves = _read_leaves(found.get("observation"))
+    senses, observed = _read_senses(found.get("senses", []), flat_size(leaves), inputs, outputs)
+    if leaves and flat_size(leaves) != observed:
+        raise NeolError(f"the network's interface has an observation of {flat_size(leaves)} inputs, not {observed}.")
     return Interface(
-        dict(found), _read_leaves(found.get("observation"), inputs), components, shape, dtype,
-        *_read_normal(found.get("normalization"), inputs),
+        dict(found), leaves, components, shape, dtype, *_read_normal(found.get("normalization"), inputs),
+        senses, observed,
     )  # fmt: skip
 
 
-def _read_leaves(stored: Any, inputs: int) -> tuple[Leaf, ...]:
+def _read_senses(stored: Any, observed: int, inputs: int, outputs: int) -> tuple[Senses, int]:
+    """Where the senses are, and how many inputs come before them: changes of the world have what is left over."""
+    if stored == []:
+        return NO_SENSES, inputs
+    if not isinstance(stored, list) or stored != [s for s in SENSES if s in stored]:
+        raise NeolError(f"the network's interface has senses = {stored!r}; they must be of {', '.join(SENSES)}.")
+    least = observed + len(stored) + (outputs - 1) * (ACTION in stored)
+    if least > inputs or (least < inputs and WORLD not in stored):
+        raise NeolError(f"the network's interface has {observed} observed inputs and senses that do not fit {inputs}.")
+    return places(stored, observed, outputs), observed
+
+
+def _read_leaves(stored: Any) -> tuple[Leaf, ...]:
     if stored is None:
         return ()
     try:
         leaves = leaves_from_json(stored)
     except (TypeError, ValueError) as e:
         raise NeolError(f"the network's interface has a wrong observation: {e}.") from None
-    if flat_size(leaves) != inputs:
-        raise NeolError(f"the network's interface has an observation of {flat_size(leaves)} inputs, not {inputs}.")
     return leaves
 
 

@@ -55,6 +55,13 @@ class Task(NamedTuple):
     env_kwargs: tuple[tuple[str, Any], ...] = ()  # arguments of the environment
     maker: Callable[[], Any] | None = None  # what makes it, where that is a Python function
     native: str = ""  # the simulator of our own that plays it (mazes.py)
+    senses: tuple[str, ...] = ()  # what networks see beside their observation (rollout/senses.py)
+    sensed: int = 0  # how many of the inputs that is: the last ones
+
+    @property
+    def observed(self) -> tuple[str, ...]:
+        """The inputs that are the environment's observation."""
+        return self.inputs[: len(self.inputs) - self.sensed]
 
     @property
     def n_inputs(self) -> int:

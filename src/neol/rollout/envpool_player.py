@@ -123,14 +123,14 @@ class _Lane:
         state = self._reset(shard.seeds[start * trials : stop * trials], shard.resets)
         env_id, obs, reward, done = (field(self._envpool, k) for k in ("info:env_id", "obs", "reward", "done"))
         rows = self._rows(state[obs])
-        if rows.shape != (envs, task.n_inputs):  # kernels have no bounds checks
-            raise ValueError(f"EnvPool's observations are of shape {rows.shape}, not {(envs, task.n_inputs)}")
+        if rows.shape != (envs, len(task.observed)):  # kernels have no bounds checks
+            raise ValueError(f"EnvPool's observations are of shape {rows.shape}, not {(envs, len(task.observed))}")
         first = np.empty(rows.shape)
         first[state[env_id]] = rows
         count = min(self.window, stop - start)
         limit = min(self.max_steps, shard.max_steps or self.max_steps)
         window = new_window(envs, count, shard, start, stop, limit)
-        world = new_world_state(shard.life.world.changes, count, shard.names)
+        world = new_world_state(shard.life.world.changes, count, shard.names, ph.output.shape[1])
         context = make_context(ph, new_slots(ph, count), window, for_kernels(shard.life), world, first, records)
         dtype = self._envpool.spec.action_array_spec["action"].dtype
         action = window.action.reshape(-1, *task.action_shape)
@@ -148,10 +148,10 @@ class _Lane:
     def _rows(self, observed: np.ndarray) -> np.ndarray:
         """EnvPool's observations as inputs (n, I): 32 or 64 bits wide, so that few kernels are compiled."""
         if self.task.leaves[0].kind == ONE_HOT:
-            return 1.0 * (observed.reshape(-1, 1) == np.arange(self.task.n_inputs) + self.task.leaves[0].start[0])
+            return 1.0 * (observed.reshape(-1, 1) == np.arange(len(self.task.observed)) + self.task.leaves[0].start[0])
         if observed.dtype.kind != "f":
             observed = observed.astype(np.float64)
-        return observed if observed.ndim == 2 else observed.reshape(-1, self.task.n_inputs)
+        return observed if observed.ndim == 2 else observed.reshape(-1, len(self.task.observed))
 
     def _reset(self, seeds: np.ndarray, resets: int) -> Any:
         """EnvPool's state of environments with these seeds, that many resets behind them, at their beginning."""

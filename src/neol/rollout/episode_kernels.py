@@ -16,6 +16,7 @@ from neol.envs.mazes import begin, look, move
 from neol.jit import bare, inlined, kernel
 from neol.network.normalization import observe
 from neol.network.step import credit, decode, draw_birth, load, rest, step
+from neol.rollout.senses import keep_action, sense
 from neol.rollout.shards import Shard
 from neol.rollout.world import begin_life, begin_trial, enter_observation, enter_reward, leave_action, pass_step
 
@@ -113,8 +114,10 @@ def _choose(ph, slots, window, life, world, result, episode, b, reward, fresh, a
         _count(life, result, episode, trial, counted)
         pass_step(world, b)
     enter_observation(life.world, world, b, window.inputs)
+    sense(life.senses, life.world, world, b, reward, fresh, born, life.plastic.mean_rate, window.inputs)
     observe(life.normal, result.moments, episode, born, window.inputs)
     step(ph, slots, b, window.inputs, reward, fresh, life.plastic, window.outputs)
+    keep_action(life.senses, world, b, window.outputs)
     leave_action(life.world, world, b, window.outputs)
     decode(window.outputs, life.actions, action)
 
@@ -169,7 +172,7 @@ def _advance(ph, slots, window, life, world, first, result, env_id, observation,
             env, r = (episode - queue[FIRST]) * queue[TRIALS] + trial, np.float64(0.0)
             window.episode[b], window.trial[b] = episode, trial
             window.slot_of[env] = b
-        for k in range(len(window.inputs)):
+        for k in range(first.shape[1]):
             window.inputs[k] = first[env, k] if fresh else observation[i, k]
         _choose(ph, slots, window, life, world, result, episode, b, r, fresh, window.action[row])
         window.ids[row] = env
@@ -184,7 +187,7 @@ BEGIN, GO_ON, END = range(3)
 def live(context, phase, episode, observation, reward):
     """One moment of one life, in slot 0, in trial window.trial[0]; False where a number is not finite.
 
-    observation f8 (I,).
+    observation f8 (I,), or fewer where other inputs are sensed (senses.py).
     """
     c = context
     return _live(c.ph, c.slots, c.window, c.life, c.world, c.result, phase, episode, observation, reward)
@@ -194,7 +197,7 @@ def live(context, phase, episode, observation, reward):
 def _live(ph, slots, window, life, world, result, phase, episode, observation, reward):
     total = result.returns[episode, window.trial[0]]
     sound = np.isfinite(reward) and (phase == BEGIN or np.isfinite(total + reward))
-    for k in range(len(window.inputs)):
+    for k in range(len(observation)):
         window.inputs[k] = observation[k]
         sound &= np.isfinite(observation[k])
     if not sound:

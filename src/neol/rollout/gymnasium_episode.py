@@ -58,16 +58,17 @@ class SingleSlot:
         self.slots = new_slots(ph, 1)
         window = new_window(1, 1, shard, 0, shard.lives)
         self.trial = window.trial
-        self.world = new_world_state(shard.life.world.changes, 1, shard.names)
+        self.world = new_world_state(shard.life.world.changes, 1, shard.names, ph.output.shape[1])
         life, first = for_kernels(shard.life), np.zeros((0, ph.inputs))
         self.context = make_context(ph, self.slots, window, life, self.world, first, records)
         self.attributes = Attributes(shard.life.world, self.world) if shard.life.world.attributes else None
         self.flat = Flattener(task.leaves)
+        self.observed = len(task.observed)
         self.action = action_reader(window.action[0], task.components, task.action_shape, task.action_dtype)
 
     def warm_up(self) -> None:
         """Compile, before anybody looks at the clock."""
-        live(self.context, BEGIN, 0, np.zeros(self.phenotypes.inputs), 0.0)
+        live(self.context, BEGIN, 0, np.zeros(self.observed), 0.0)
 
     @property
     def weights(self) -> np.ndarray:

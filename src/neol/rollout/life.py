@@ -10,6 +10,7 @@ import math
 from typing import NamedTuple
 
 from neol.config.sections import PlasticityConfig
+from neol.envs.senses import NO_SENSES, Senses, places
 from neol.envs.tasks import Task
 from neol.network.actions import ActionMap, action_map
 from neol.network.normalization import IDENTITY, Normalization
@@ -25,6 +26,7 @@ class Life(NamedTuple):
     actions: ActionMap
     world: World = UNCHANGED
     reward_floor: float = -math.inf  # lower rewards count as this in `EpisodeRecords.floored`, and nowhere else
+    senses: Senses = NO_SENSES  # what the network sees beside its observation
 
 
 def life_of(
@@ -35,7 +37,8 @@ def life_of(
     reward_floor: float = -math.inf,
 ) -> Life:
     """The life that a configuration and a task describe."""
-    return Life(plasticity(config), normal, action_map(task.components), world, reward_floor)
+    senses = places(task.senses, len(task.observed), task.n_outputs)
+    return Life(plasticity(config), normal, action_map(task.components), world, reward_floor, senses)
 
 
 def check_life(life: Life, inputs: int, outputs: int) -> None:
@@ -51,6 +54,8 @@ def check_life(life: Life, inputs: int, outputs: int) -> None:
             raise ValueError(f"a world that changes number {indices.max()} does not fit {size} {what}")
     if len(changes.limit) > outputs:
         raise ValueError(f"a world with {len(changes.limit)} outputs does not fit networks with {outputs}")
+    if life.senses.world >= 0 and len(changes.op) > inputs - life.senses.world:
+        raise ValueError(f"a network that is told of {inputs - life.senses.world} changes cannot live in this world")
     if life.normal.on and not life.normal.mean.shape == life.normal.std.shape == (inputs,):
         raise ValueError(f"a normalisation of {life.normal.mean.shape} numbers does not fit {inputs} inputs")
 

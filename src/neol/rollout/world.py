@@ -64,11 +64,12 @@ class WorldState(NamedTuple):
     onset: np.ndarray  # i8 (B, C) when each change begins in this life; NEVER = not at all
     end: np.ndarray  # i8 (B, C)
     memory: np.ndarray  # f8 (B, M)
+    felt: np.ndarray  # f8 (B, 1 + O) the rewards' running mean and the last outputs, where they are sensed (senses.py)
 
 
 def world_of(task: Task, texts: Sequence[str], max_steps: int, trials: int = 1) -> World:
     """The world that these changes make of a task, or a NeolError."""
-    fitted = list(enumerate(fit_changes(texts, task.inputs, task.actions, max_steps, trials)))
+    fitted = list(enumerate(fit_changes(texts, task.observed, task.actions, max_steps, trials)))
     ordered = sorted(fitted, key=lambda item: WHATS.index(item[1].change.what))  # stable
     changes = [f for _, f in ordered]
     parts = [WHATS.index(f.change.what) for f in changes]
@@ -119,12 +120,13 @@ def _nothing() -> Changes:
 UNCHANGED = World(_nothing())
 
 
-def new_world_state(changes: Changes, count: int, names: np.ndarray) -> WorldState:
-    """For `count` slots; names u8 (n,) of the shard's lives."""
+def new_world_state(changes: Changes, count: int, names: np.ndarray, outputs: int) -> WorldState:
+    """For `count` slots of networks with so many outputs; names u8 (n,) of the shard's lives."""
     c = len(changes.op)
     onset, end = (np.full((count, c), NEVER, np.int64) for _ in range(2))
     memory = np.zeros((count, int(changes.memory[-1])))
-    return WorldState(names, np.zeros(count, np.uint64), np.zeros((count, 3), np.int64), onset, end, memory)
+    felt = np.zeros((count, 1 + outputs))
+    return WorldState(names, np.zeros(count, np.uint64), np.zeros((count, 3), np.int64), onset, end, memory, felt)
 
 
 @kernel

@@ -12,6 +12,7 @@ from neol import files
 from neol.config.changes import fit_changes, has_attributes
 from neol.config.schema import Config, check_value, parse_toml
 from neol.envs.registry import Maker, choose_engine, find, parse_kwargs
+from neol.envs.senses import with_senses
 from neol.envs.tasks import STRATEGIES, Task
 from neol.envs.trust import check_trusted
 from neol.errors import NeolError, nearest
@@ -134,10 +135,12 @@ def resolve(config: Config, task: str | Maker | None = None, loop: LoopMaker | N
 
 def _settled(config: Config, task: Task, loop: LoopMaker | None) -> Resolved:
     changes, steps = config.world.change, config.rollout.max_steps or task.max_steps
-    fit_changes(changes, task.inputs, task.actions, steps, config.rollout.trials)  # mistakes, before a kernel is loaded
+    # mistakes are told before a kernel is loaded
+    fit_changes(changes, task.observed, task.actions, steps, config.rollout.trials)
     engine, why = choose_engine(task, config.rollout.engine, has_attributes(changes))
     if engine == "gymnasium":  # as asked for, or as a run's folder has it: why not EnvPool?
         why = choose_engine(task, "auto", has_attributes(changes))[1]
+    task = with_senses(task, config.rollout.senses, len(changes))
     return Resolved(config.replace(max_steps=steps, engine=engine), task, engine, why, loop)
 
 
