@@ -254,7 +254,7 @@ WRONG: dict[Any, list[Any]] = {
 @pytest.mark.parametrize("name", list(fields()))
 def test_values_of_a_wrong_type_are_refused(name):
     kind = field_type(name)
-    fine = ([], "", {}) if name in ("env_kwargs", "change") else ()
+    fine = ([], "", {}) if name in ("env_kwargs", "change", "senses") else ()
     for value in [v for v in WRONG[kind if kind in WRONG else tuple] if v not in fine]:
         with pytest.raises(NeolError, match=rf"^{name} = "):
             Config().replace(**{name: value})
