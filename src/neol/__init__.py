@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "Adaptation": "deploy.adaptation",
     "CheckReport": "rollout.check_report",
     "Config": "config.schema",
     "Evaluation": "deploy.evaluation",
@@ -15,6 +16,7 @@ _HOME = {
     "PlasticNetwork": "deploy.plastic_network",
     "Run": "training.run",
     "Study": "studies.study",
+    "adapt": "deploy.adaptation",
     "check": "rollout.check_environment",
     "configure": "training.configure",
     "evaluate": "deploy.evaluation",
@@ -27,6 +29,8 @@ __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
     from neol.config.schema import Config as Config
+    from neol.deploy.adaptation import Adaptation as Adaptation
+    from neol.deploy.adaptation import adapt as adapt
     from neol.deploy.evaluation import Evaluation as Evaluation
     from neol.deploy.evaluation import evaluate as evaluate
     from neol.deploy.evaluation import replay as replay

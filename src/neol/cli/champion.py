@@ -15,7 +15,7 @@ from neol.files import check_no_links, finite
 
 
 def evaluate_options(p: argparse.ArgumentParser) -> None:
-    _run_argument(p)
+    run_argument(p)
     p.add_argument("--task", help="another task to play (default: the run's own)")
     p.add_argument("--episodes", type=int, default=100, metavar="N", help="number of episodes (100)")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episodes (0)")
@@ -28,46 +28,49 @@ def evaluate_options(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--trial-weights", metavar="NAMES", help="how much each counts: mean, last or K numbers (as in training)"
     )
-    _change_option(p)
-    _trust_argument(p)
+    change_option(p)
+    trust_argument(p)
     p.add_argument("--json", action="store_true", help="print JSON")
 
 
 def replay_options(p: argparse.ArgumentParser) -> None:
-    _run_argument(p)
+    run_argument(p)
     p.add_argument("--out", type=path_of, metavar="FILE", help="file to write, .mp4 or .gif (RUN/agent.mp4)")
     p.add_argument("--task", help="another task to play (default: the run's own)")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episode (0)")
     p.add_argument("--max-steps", type=int, default=0, metavar="N", help="longest episode; 0 = as in training")
     p.add_argument("--plasticity", choices=("on", "off"), default="on", help="let it learn or not (on)")
     p.add_argument("--trials", type=int, metavar="K", help="trials of the life (as in training)")
-    _change_option(p)
-    _trust_argument(p)
+    change_option(p)
+    trust_argument(p)
 
 
 def draw_options(p: argparse.ArgumentParser) -> None:
-    _run_argument(p, nargs="+")
+    run_argument(p, nargs="+")
     p.add_argument("--out", type=path_of, metavar="FILE", help="network drawing, .svg or .png (RUN/network.svg)")
     p.add_argument("--curve", type=path_of, metavar="FILE", help="learning curve, .svg or .png (RUN/curve.svg)")
 
 
 def export_options(p: argparse.ArgumentParser) -> None:
-    _run_argument(p)
+    run_argument(p)
     p.add_argument("--out", type=path_of, metavar="FILE", help="file to write, .json (default: print it)")
     p.add_argument("--static", action="store_true", help="leave out what neat-python's format does not have")
 
 
-def _change_option(p: argparse.ArgumentParser) -> None:
+def change_option(p: argparse.ArgumentParser) -> None:
+    """--change, of a world to live in."""
     text = "a change of the world, as of neol train; several times for several; none = no change (as in training)"
     p.add_argument("--change", action="append", metavar="CHANGE", help=text)
 
 
-def _run_argument(parser: argparse.ArgumentParser, **how: Any) -> None:
+def run_argument(parser: argparse.ArgumentParser, **how: Any) -> None:
+    """RUN."""
     several = ", or several of them" if how else ""
     parser.add_argument("run", metavar="RUN", type=path_of, help=f"a run's folder, or a champion.json{several}", **how)
 
 
-def _trust_argument(parser: argparse.ArgumentParser) -> None:
+def trust_argument(parser: argparse.ArgumentParser) -> None:
+    """--trust."""
     parser.add_argument("--trust", action="store_true", help="import the environment (module:name) that the file names")
 
 
@@ -78,7 +81,8 @@ def network_of(path: Path) -> Any:
     return neol.PlasticNetwork.from_json(path)
 
 
-def _max_steps(args: argparse.Namespace, net: Any) -> int:
+def limit_of(args: argparse.Namespace, net: Any) -> int:
+    """The longest episode: as said, else as in training."""
     trained = net.network.document["metadata"].get("max_steps", 0)
     return args.max_steps or (trained if isinstance(trained, int) else 0)
 
@@ -87,7 +91,7 @@ def evaluate_command(args: argparse.Namespace) -> int:
     from neol.training.summary import shown
 
     net = network_of(args.run)
-    limit = _max_steps(args, net)
+    limit = limit_of(args, net)
     modes = {"on": [True], "off": [False], "both": [True, False]}[args.plasticity]
     lives = {"trials": args.trials, "trial_weights": args.trial_weights, "change": args.change, "trust": args.trust}
     how = (args.threads, args.engine, args.env_kwargs)
@@ -112,7 +116,7 @@ def evaluate_command(args: argparse.Namespace) -> int:
 def replay_command(args: argparse.Namespace) -> int:
     net = network_of(args.run)
     out = args.out or _own(args.run if args.run.is_dir() else args.run.parent, "agent.mp4")
-    limit, learning = _max_steps(args, net), args.plasticity == "on"
+    limit, learning = limit_of(args, net), args.plasticity == "on"
     lives = {"trials": args.trials, "change": args.change, "trust": args.trust}
     path, total = neol.replay(net, out, args.seed, limit, learning, args.task, **lives)
     print(f"{path}: an episode with return {total:.1f}")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import neol
+from neol.cli.adapt import adapt_command, adapt_options
 from neol.cli.baseline import baseline_command, baseline_options
 from neol.cli.champion import (
     draw_command,
@@ -61,6 +62,10 @@ _COMMANDS = {
     "check": _Command("tell whether an environment can be trained on", "CartPole-v1", check_options, check_command),
     "evaluate": _Command(
         "play fresh episodes with a champion", "runs/mine", evaluate_options, evaluate_command
+    ),
+    "adapt": _Command(
+        "show how a champion meets a change of its world", "runs/mine --change 'action invert from=200'",
+        adapt_options, adapt_command,
     ),
     "replay": _Command("film one episode of a champion", "runs/mine", replay_options, replay_command),
     "draw": _Command("draw a champion and its learning curve", "runs/mine", draw_options, draw_command),

@@ -109,8 +109,8 @@ def evaluate(
     net = controller(network)
     found = fitting_task(net, task, env_kwargs, trust)
     limit = max_steps or found.max_steps
-    weights, changes = _trained_lives(net, trials, trial_weights, change)
-    world = _world(found, changes, limit, len(weights))
+    weights, changes = trained_lives(net, trials, trial_weights, change)
+    world = world_in(found, changes, limit, len(weights))
     chosen, _ = choose_engine(found, engine, bool(world.attributes))
     player: LocalEngine
     if chosen == "gymnasium":
@@ -119,7 +119,7 @@ def evaluate(
         player = (EnvPoolEngine if chosen == "envpool" else NativeEngine)(found, limit, threads)
     which = Episodes(seed, seeding.EVALUATE, 0, episodes, common=True, trial_weights=weights)
     try:
-        result = player.run(net.network.phenotype, _life(net, found, plasticity, world), which)
+        result = player.run(net.network.phenotype, life_in(net, found, plasticity, world), which)
     finally:
         player.close()
     verdict = judge(result, common=True)
@@ -144,13 +144,14 @@ def controller(source: Controller) -> PlasticNetwork:
     return source.champion
 
 
-def _life(net: PlasticNetwork, task: Task, plasticity: bool, world: World) -> Life:
+def life_in(net: PlasticNetwork, task: Task, plasticity: bool, world: World) -> Life:
     """How a network lives in a task, learning or not."""
     settings = net.settings if plasticity else dataclasses.replace(net.settings, rule="none")
     return life_of(task, settings, net.normal, world)
 
 
-def _world(task: Task, changes: Sequence[str], max_steps: int, trials: int) -> World:
+def world_in(task: Task, changes: Sequence[str], max_steps: int, trials: int) -> World:
+    """The world that these changes make of a task, checked."""
     world = world_of(task, changes, max_steps, trials)
     told = sum(name.startswith("change ") for name in task.inputs[len(task.observed) :])
     if told and len(world.changes.op) > told:
@@ -159,7 +160,7 @@ def _world(task: Task, changes: Sequence[str], max_steps: int, trials: int) -> W
     return world
 
 
-def _trained_lives(
+def trained_lives(
     net: PlasticNetwork,
     trials: int | None = None,
     weights: str | Sequence[float] | None = None,
@@ -222,7 +223,7 @@ def lifetime(net: PlasticNetwork, seed: int = 0, max_steps: int = 0) -> Lifetime
         raise NeolError(f"'{str(name)[:60]}' is not one of NEOL's own tasks, and a report makes no other environment.")
     task = fitting_task(net)
     limit = min(max_steps if max_steps > 0 else task.max_steps, task.max_steps)
-    lived = one_life(task, net.network.phenotype, _life(net, task, True, UNCHANGED), seed, limit)
+    lived = one_life(task, net.network.phenotype, life_in(net, task, True, UNCHANGED), seed, limit)
     weights, rewards = zip(*((moment.weights.copy(), moment.reward) for moment in lived), strict=True)
     return Lifetime(np.array(weights), np.array(rewards[1:]), list(net.weights))
 
@@ -250,8 +251,8 @@ def replay(
     net = controller(network)
     of = fitting_task(net, task, trust=trust)
     limit = max_steps or of.max_steps
-    weights, changes = _trained_lives(net, trials, change=change)
-    life = _life(net, of, plasticity, _world(of, changes, limit, len(weights)))
+    weights, changes = trained_lives(net, trials, change=change)
+    life = life_in(net, of, plasticity, world_in(of, changes, limit, len(weights)))
     lived = render_frames(of, net.network.phenotype, life, seed, limit, of.film_every, len(weights))
     total = 0.0
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from neol.envs.mazes import BANDIT, STATE, begin, look, move, simulator
+from neol.envs.mazes import BANDIT, STATE, SWAPPED, begin, look, move, simulator
 
 
 class _Maze:
@@ -24,6 +24,11 @@ class _Maze:
         self.action_space: Any = Discrete(2) if self.simulator.kind == BANDIT else Box(-1.0, 1.0, (1,))
         self._state, self._seen = np.zeros(STATE), np.zeros(4)
         self._seed = 0  # of the next episode, where reset is given none
+
+    @property
+    def phase(self) -> int:
+        """How often the good place has moved in this episode."""
+        return int(self._state[SWAPPED])
 
     @property
     def unwrapped(self) -> _Maze:

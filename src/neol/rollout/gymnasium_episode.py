@@ -59,12 +59,18 @@ class SingleSlot:
         window = new_window(1, 1, shard, 0, shard.lives)
         self.trial = window.trial
         self.world = new_world_state(shard.life.world.changes, 1, shard.names, ph.output.shape[1])
-        life, first = for_kernels(shard.life), np.zeros((0, ph.inputs))
-        self.context = make_context(ph, self.slots, window, life, self.world, first, records)
+        self.window = window
+        self.live_as(shard.life)
         self.attributes = Attributes(shard.life.world, self.world) if shard.life.world.attributes else None
         self.flat = Flattener(task.leaves)
         self.observed = len(task.observed)
         self.action = action_reader(window.action[0], task.components, task.action_shape, task.action_dtype)
+
+    def live_as(self, life: Life) -> None:
+        """From now on it lives so: it may stop to learn, in the middle of a life."""
+        self.life, first = life, np.zeros((0, self.phenotypes.inputs))
+        parts = (self.window, for_kernels(life), self.world, first, self.records)
+        self.context = make_context(self.phenotypes, self.slots, *parts)
 
     def warm_up(self) -> None:
         """Compile, before anybody looks at the clock."""
@@ -103,6 +109,7 @@ def episode(
     step, t, over, pause = env.step, 0, False, every or max_steps
     changed = slot.attributes.of(env) if slot.attributes is not None else None
     while not over:
+        context = slot.context  # who watches may have changed it
         for t in range(t + 1, min(t + pause, max_steps) + 1):  # noqa: B020 goes on counting where it paused
             if watch is not None and now() > look:
                 look = watch(number)

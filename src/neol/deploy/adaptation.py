@@ -1,0 +1,182 @@
+"""`adapt`: what a change of the world does to a network that goes on learning, and to its twins that do not.
+
+    learning    as it was trained                     frozen    it learns until the world changes, and then no more
+    static      it never learns
+
+All meet the same lives. A world changes where one of its changes begins or ends (rollout/world.py), or where an
+environment says so: its `phase`, if it has one, is another number than at the beginning.
+Legend: L lives, T steps of the longest, K trials, W windows of steps since the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neol import seeding
+from neol.config.schema import check_value
+from neol.deploy.evaluation import Controller, controller, fitting_task, life_in, trained_lives, world_in
+from neol.envs.registry import Maker, make
+from neol.envs.tasks import Task
+from neol.errors import NeolError
+from neol.network.phenotype import Phenotypes
+from neol.rollout.gymnasium_episode import SingleSlot, episode
+from neol.rollout.life import Life
+from neol.rollout.shards import Shard, check_fit, new_records
+from neol.rollout.world import life_names
+
+TWINS = ("learning", "frozen", "static")
+WINDOWS = 12  # after the change, at most
+REGAINED = 0.9  # of the reward rate before the change
+LEAST = 5  # lives that a window must be seen in
+
+
+class Adaptation(NamedTuple):
+    """Reward rates, per step, of the twins around the first change of their lives."""
+
+    lives: int
+    changed: int  # lives in which the world changed while the network lived
+    window: int  # steps
+    since: np.ndarray  # i8 (W,) the first step of each window, counted from the change: < 0 = before
+    rate: np.ndarray  # f8 (3, W) of the twins; nan where fewer than LEAST lives were that long
+    before: np.ndarray  # f8 (3,) in all windows before the change
+    after: np.ndarray  # f8 (3,) and after
+    regained: tuple[int | None, ...]  # (3,) steps until a window's rate is 0.9 of that before; None = never
+    by_trial: np.ndarray  # f8 (3, K) mean return of each trial
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        twins = {
+            name: {
+                "before": float(self.before[i]), "after": float(self.after[i]), "regained": self.regained[i],
+                "rate": self.rate[i].tolist(), "return_by_trial": self.by_trial[i].tolist(),
+            }
+            for i, name in enumerate(TWINS)
+        }  # fmt: skip
+        own = {"lives": self.lives, "changed": self.changed, "window": self.window, "since": self.since.tolist()}
+        return {**own, **twins}
+
+
+class _Lived(NamedTuple):
+    rewards: np.ndarray  # f8 (T,) of a life, step after step
+    changed: int  # the step at which the world changed; -1 = it did not
+    returns: list[float]  # (K,)
+
+
+def adapt(
+    network: Controller,
+    task: str | Maker | None = None,
+    lives: int = 40,
+    seed: int = 0,
+    max_steps: int = 0,
+    trials: int | None = None,
+    change: str | Sequence[str] | None = None,
+    trust: bool = False,
+) -> Adaptation:
+    """Let a network and its two twins live the same lives, and tell how each does before and after the world changes.
+
+    `change` is how the world differs from its simulator, as in training if not given (see `evaluate`).
+    """
+    for name, value in (("episodes", lives), ("seed", seed), ("max_steps", max_steps)):
+        check_value(name, value)
+    net = controller(network)
+    found = fitting_task(net, task, trust=trust)
+    limit = max_steps or found.max_steps
+    weights, changes = trained_lives(net, trials, None, change)
+    world = world_in(found, changes, limit, len(weights))
+    learning, static = (life_in(net, found, on, world) for on in (True, False))
+    kinds = ((learning, learning), (learning, static), (static, static))  # before the change, after it
+    phenotype = net.network.phenotype
+    lived = [_twin(found, phenotype, *kind, seed, lives, limit, len(weights)) for kind in kinds]
+    return _summed(lived)
+
+
+def _twin(
+    task: Task, phenotype: Phenotypes, before: Life, after: Life, seed: int, lives: int, limit: int, trials: int
+) -> list[_Lived]:
+    """All lives of one twin: it lives as `before` until its world changes, then as `after`."""
+    check_fit(task, phenotype, before)
+    names = life_names(seed, seeding.EVALUATE, 0, 1, lives, True)
+    seeds = seeding.episode_seeds(seed, seeding.EVALUATE, 0, 1, lives, True, trials)
+    shard = Shard(phenotype, before, seeds, 0, lives, 0, False, trials=trials, names=names)
+    slot, out = SingleSlot(task, shard, new_records(shard)), []
+    for number in range(lives):
+        with closing(make(task)) as env:
+            slot.live_as(before)
+            try:
+                out.append(_life(slot, env, number, seeds[number * trials :][:trials], limit, after))
+            except Exception as e:  # an environment may raise anything
+                raise NeolError(f"an episode of '{task.name}' failed: {type(e).__name__}: {e}") from e
+    return out
+
+
+def _life(slot: SingleSlot, env: Any, number: int, seeds: np.ndarray, limit: int, after: Life) -> _Lived:
+    rewards: list[float] = []
+    returns, first, changed = [], None, -1
+    for trial, seed in enumerate(seeds):
+        for moment in episode(slot, env, number, int(seed), limit, 1, trial=trial):
+            if moment.step:
+                rewards.append(moment.reward)
+            if moment.over:
+                returns.append(moment.total)
+                break
+            now = _phase(slot, env)
+            first = now if first is None else first
+            if changed < 0 and now != first:
+                changed = len(rewards)
+                slot.live_as(after)
+    return _Lived(np.array(rewards), changed, returns)
+
+
+def _phase(slot: SingleSlot, env: Any) -> tuple[Any, ...]:
+    """Which of the world's changes act in slot 0 at its next step, and what the environment calls its phase."""
+    changes, state = slot.life.world.changes, slot.world
+    now = state.clock[0][changes.clock]
+    acting = (state.onset[0] <= now) & (now < state.end[0])
+    return getattr(getattr(env, "unwrapped", env), "phase", 0), *acting.tolist()
+
+
+def _summed(twins: list[list[_Lived]]) -> Adaptation:
+    """Means over the lives that changed. A life that is over earns nothing: 0 until the time that the longest has."""
+    by_trial = np.array([np.mean([life.returns for life in lived], axis=0) for lived in twins])  # (3, K)
+    lives, changed = len(twins[0]), sum(life.changed >= 0 for life in twins[0])
+    longest = max(len(life.rewards) for lived in twins for life in lived)
+    ends = [longest - life.changed for life in twins[0] if life.changed >= 0]
+    window = _round(max(ends, default=1) / WINDOWS)
+    count = -(-max(ends, default=0) // window)
+    since = window * np.arange(-count, count)
+    rate = np.array([_rates(lived, since, window, longest) for lived in twins]).reshape(len(TWINS), len(since))
+    before, after = (_mean(rate[:, part]) for part in (since < 0, since >= 0))
+    least = before - (1.0 - REGAINED) * np.abs(before)
+    regained = tuple(
+        next((int(s + window) for s, r in zip(since, row, strict=True) if s >= 0 and r >= low), None)
+        for row, low in zip(rate, least, strict=True)
+    )
+    return Adaptation(lives, changed, window, since, rate, before, after, regained, by_trial)
+
+
+def _round(least: float) -> int:
+    """The least of 1, 2, 5, 10, 20, 30, 50, 100, 200 ... that is not below: windows that hold whole runs of a maze."""
+    return next(n for k in range(20) for d in ((1, 2, 3, 5) if k else (1, 2, 5)) if (n := d * 10**k) >= least)
+
+
+def _mean(values: np.ndarray) -> np.ndarray:
+    """The mean f8 (3,) of values (3, w) that are numbers."""
+    known = np.isfinite(values)
+    return np.where(known, values, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+
+
+def _rates(lived: list[_Lived], since: np.ndarray, window: int, longest: int) -> list[float]:
+    """The mean reward per step in each window around the change."""
+    out = []
+    for start in since:
+        sums = []
+        for life in lived:
+            a, b = life.changed + start, life.changed + start + window
+            if life.changed >= 0 and a >= 0 and b <= longest:
+                sums.append(life.rewards[a:b].sum() / window)
+        out.append(float(np.mean(sums)) if len(sums) >= LEAST else np.nan)
+    return out
