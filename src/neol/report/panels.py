@@ -187,8 +187,8 @@ def _grid_means(
     return np.array([[np.mean(cells[y, x]) if (y, x) in cells else np.nan for x in columns] for y in rows])
 
 
-def champions(study: Study, folder: Path) -> list[Figure]:
-    """The best learning champion of every task: its network, and how its weights moved in one life."""
+def champions(study: Study, folder: Path, lives: bool) -> list[Figure]:
+    """The best learning champion of every task: its network and, with `lives`, how its weights move in a life, lived now."""
     figures = []
     for task in study.tasks:
         found = _best_champion(study, task)
@@ -203,7 +203,7 @@ def champions(study: Study, folder: Path) -> list[Figure]:
         alt = f"Network with {row.champion_nodes} nodes and {row.champion_connections} connections."
         held = f"Held-out return {row.held_out:.1f}; the same network without learning {row.without_plasticity:.1f}."
         figures.append(Figure(title, alt, _read(path), held))
-        if net.settings.rule != "none" and net.settings.lr > 0.0:
+        if lives and net.settings.rule != "none" and net.settings.lr > 0.0:
             try:
                 figures += _life(net, document, folder / f"lifetime-{file_stem(task)}", task)
             except NeolError as e:  # its environment is none of ours
