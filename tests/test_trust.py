@@ -179,8 +179,12 @@ def test_reports_drawings_and_the_state_of_a_study_make_no_environment(finished_
     champion = finished_study / "champion.json"
     study = Study(finished_study)
     champion.write_text(json.dumps(next(filter(None, (study.champion(r.run) for r in study.rows)))))
-    commands = [["report", finished_study], ["study", "status", finished_study], ["study", "export", finished_study, "--csv"],
-                ["draw", champion, "--out", champion.with_suffix(".svg")]]  # fmt: skip
+    commands = [
+        ["report", finished_study],
+        ["study", "status", finished_study],
+        ["study", "export", finished_study, "--csv"],
+        ["draw", champion, "--out", champion.with_suffix(".svg")],
+    ]
     program = f"""
 import sys
 from neol.cli.main import main

@@ -188,7 +188,7 @@ def _grid_means(
 
 
 def champions(study: Study, folder: Path, lives: bool) -> list[Figure]:
-    """The best learning champion of every task: its network and, with `lives`, how its weights move in a life, lived now."""
+    """The best learning champion of every task: its network; with `lives` its weights in a life, lived now."""
     figures = []
     for task in study.tasks:
         found = _best_champion(study, task)
