@@ -33,10 +33,10 @@ STUDY = """
 [study]
 title = "soak"
 tasks = ["cartpole"]
-seeds = 2
+seeds = 1
 reference = "none"
 [budget]
-generations = 40
+generations = 15
 [base]
 pop_size = 20
 elitism = 1
@@ -54,13 +54,13 @@ FILES = ("history.csv", "champion.json", "champion.npz", "start.json")  # what i
 REFINED = f"train cartpole --generations 3 --pop-size 20 --elitism 1 --out of {CHAMPION}"
 # kind -> (share of the kills, what follows `neol`, what has to be there before)
 KINDS: dict[str, tuple[float, str, str]] = {
-    "train, EnvPool": (0.25, f"train lunarlander --generations 12 --out run {TRAIN}", ""),
-    "train, EnvPool workers": (0.15, f"train cartpole --workers 2 --generations 60 --out run {TRAIN}", ""),
-    "train, Gymnasium": (0.2, f"train cartpole --engine gymnasium --workers 2 --generations 30 --out run {TRAIN}", ""),
-    "train, Ray": (0.05, f"train cartpole --executor ray --workers 2 --generations 30 --out run {TRAIN}", ""),
+    "train, EnvPool": (0.25, f"train lunarlander --generations 8 --out run {TRAIN}", ""),
+    "train, EnvPool workers": (0.15, f"train cartpole --workers 2 --generations 40 --out run {TRAIN}", ""),
+    "train, Gymnasium": (0.2, f"train cartpole --engine gymnasium --workers 2 --generations 20 --out run {TRAIN}", ""),
+    "train, Ray": (0.05, f"train cartpole --executor ray --workers 2 --generations 20 --out run {TRAIN}", ""),
     "study": (0.15, "study run study.toml --out run --jobs 2 --quiet", ""),
-    "baseline": (0.1, "baseline ppo cartpole --max-env-steps 40000 --interval 4000 --out run --quiet --resume", ""),
-    "refine": (0.1, f"refine of --max-env-steps 100000 --out run {CHAMPION} --resume", REFINED),
+    "baseline": (0.1, "baseline ppo cartpole --max-env-steps 12000 --interval 2000 --out run --quiet --resume", ""),
+    "refine": (0.1, f"refine of --max-env-steps 60000 --out run {CHAMPION} --resume", REFINED),
 }
 
 
@@ -179,6 +179,13 @@ def table(results: list[Soaked]) -> str:
     return "\n".join(lines)
 
 
+def write(path: Path, seed: int, results: list[Soaked]) -> None:
+    facts: dict[str, Any] = {"seed": seed, "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg()}
+    rows = [{**r._asdict(), "slowest": round(r.slowest, 3), "seconds": round(r.seconds, 1)} for r in results]
+    document = {**facts, "versions": versions(), "kills": sum(r.kills for r in results), "kinds": rows}
+    path.write_text(json.dumps(document, indent=1) + "\n")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200, help="in all")
@@ -194,12 +201,9 @@ def main() -> int:
             kills = max(1, round(args.kills * share / shares))
             results.append(soak(kind, kills, random.Random(f"{args.seed} {kind}"), Path(root)))
             print(results[-1], file=sys.stderr, flush=True)
+            if args.out:
+                write(args.out, args.seed, results)
     print(table(results))
-    if args.out:
-        facts: dict[str, Any] = {"seed": args.seed, "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg()}
-        rows = [{**r._asdict(), "slowest": round(r.slowest, 3), "seconds": round(r.seconds, 1)} for r in results]
-        document = {**facts, "versions": versions(), "kills": sum(r.kills for r in results), "kinds": rows}
-        args.out.write_text(json.dumps(document, indent=1) + "\n")
     return int(not all(r.same_bytes and not (r.orphans or r.left or r.tracebacks) for r in results))
 
 

@@ -134,6 +134,7 @@ def _play_all(
     total: int,
 ) -> None:
     busy: set[int] = set()
+    late: set[int] = set()  # cases that took too long once
 
     def begin(i: int) -> None:
         case = _next(workers[i], queues)
@@ -169,10 +170,15 @@ def _play_all(
                 worker.start()
             begin(i)
         for i in [j for j in busy if workers[j].is_late and j not in ready]:
+            case = workers[i].case
             workers[i].end()
-            ended(i, "hang", f"longer than {PATIENCE:.0f} s")
             workers[i].start()
-            begin(i)
+            if case in late:
+                ended(i, "hang", f"longer than {PATIENCE:.0f} s, and than {STARTING:.0f} s in a new process")
+                begin(i)
+            else:  # the machine is busy, or kernels were compiled: once more, in the new process, with more patience
+                late.add(case)
+                workers[i].give(case)
 
 
 def table(results: list[tuple[int, str, str]]) -> str:

@@ -82,7 +82,8 @@ def convergence(study: Study, folder: Path) -> list[Figure]:
         arms = [(look, arm, known) for look, arm, hs in arms if (known := [h for h in hs if len(h["env_steps"])])]
         own = [a for a in arms if a[1] not in study.baselines]
         axes = [("env_steps", "environment steps", arms), ("generation", "generations", own)]
-        if len(own) < len(arms):
+        timed = all(np.isfinite(h["wall_seconds"]).all() for _, _, hs in arms for h in hs)
+        if len(own) < len(arms) and timed:
             axes.append(("wall_seconds", "seconds of one core", arms))
         for x, xlabel, shown in axes:
             curves = [Curve(look, [h[x] for h in hs], [h["best_return"] for h in hs]) for look, _, hs in shown]
