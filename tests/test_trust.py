@@ -122,12 +122,33 @@ def test_a_runs_folder_or_a_file_of_settings_makes_nobody_import_its_environment
     more = ["--generations", "2", "--quiet"]
     assert main(["train", "--out", "run", "--resume", *more]) == 2
     assert main(["train", "--out", "new", "--config", "run/config.toml", *more]) == 2
-    assert capsys.readouterr().err.count("would import the module 'somebodys'") == 2
+    assert main(["refine", "run", "--out", "new", "--quiet"]) == 2
+    with pytest.raises(NeolError, match="would import"):
+        neol.refine(neol.load("run"), out="new")
+    assert capsys.readouterr().err.count("would import the module 'somebodys'") == 3
     assert not imported() and not Path("new").exists()
     assert {f.name: f.read_bytes() for f in Path("run").iterdir()} == before
     assert main(["train", "somebodys:Env", "--out", "run", "--resume", *more]) == 0
     assert main(["train", "--out", "run", "--resume", "--trust", "--generations", "3", "--quiet"]) == 0
     assert main(["train", "--out", "new", "--config", "run/config.toml", "--trust", *more]) == 0
+    assert main(["refine", "run", "--out", "refined", "--trust", "--max-env-steps", "100", "--quiet"]) == 0
+
+
+def test_a_runs_folder_or_a_file_of_settings_joins_nobody_to_a_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ray's answers are pickles: whoever sends them runs code here."""
+    out, more = str(tmp_path / "run"), ["--generations", "2", "--quiet"]
+    neol.train("cartpole", out=out, **TINY)
+    config = tmp_path / "run" / "config.toml"
+    text = config.read_text().replace('executor = "local"', 'executor = "ray"')
+    config.write_text(text.replace('ray_address = ""', 'ray_address = "127.0.0.1:1"'))
+    assert main(["train", "--out", out, "--resume", *more]) == 2
+    assert main(["train", "--out", f"{out}2", "--config", str(config), *more]) == 2
+    assert main(["refine", out, "--out", f"{out}2", "--quiet"]) == 2
+    assert capsys.readouterr().err.count("names the Ray cluster at '127.0.0.1:1', whose answers run code here") == 3
+    assert main(["train", "--out", out, "--resume", "--trust", *more]) == 2
+    assert "no Ray cluster answers there" in capsys.readouterr().err
 
 
 def test_arguments_of_a_file_are_plain_data_and_reach_gymnasiums_own_environments_alone() -> None:
