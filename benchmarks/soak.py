@@ -1,6 +1,6 @@
-"""SIGKILL, again and again: train (EnvPool, Gymnasium, Ray), study, baseline, and whatever else is listed; same bytes.
+"""SIGKILL, again and again: train (EnvPool, Gymnasium, Ray), study, baseline and refine end with the same bytes.
 
-    python benchmarks/soak.py                      # 200 kills in all, about an hour on two cores; a table
+    python benchmarks/soak.py --out results/engine/soak.json    # 200 kills in all, about 20 minutes on a core
     python benchmarks/soak.py --kills 4 --only gymnasium
 
 Each kind runs once whole, then again and again: started, killed at a random moment (named by --seed), gone on with,
@@ -24,16 +24,19 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from neol.training.run_folder import versions
+
 GRACE = 2.0  # seconds that nothing may outlive its parent by
-TRAIN = "--pop-size 20 --elitism 1 --champion-candidates 2 --champion-trials 2 --champion-episodes 4 --quiet --resume"
+CHAMPION = "--champion-candidates 2 --champion-trials 2 --champion-episodes 4 --quiet"
+TRAIN = f"--pop-size 20 --elitism 1 {CHAMPION} --resume"
 STUDY = """
 [study]
 title = "soak"
 tasks = ["cartpole"]
-seeds = 2
+seeds = 1
 reference = "none"
 [budget]
-generations = 60
+generations = 15
 [base]
 pop_size = 20
 elitism = 1
@@ -47,15 +50,17 @@ rule = "none"
 name = "hebb"
 rule = "hebb"
 """
-# kind -> (share of the kills, what follows `neol`, what is compared)
-FILES = ("history.csv", "champion.json", "champion.npz")
-KINDS: dict[str, tuple[float, str]] = {
-    "train, EnvPool": (0.25, f"train lunarlander --generations 12 --out run {TRAIN}"),
-    "train, EnvPool workers": (0.15, f"train cartpole --workers 2 --generations 60 --out run {TRAIN}"),
-    "train, Gymnasium": (0.25, f"train cartpole --engine gymnasium --workers 2 --generations 30 --out run {TRAIN}"),
-    "train, Ray": (0.05, f"train cartpole --executor ray --workers 2 --generations 30 --out run {TRAIN}"),
-    "study": (0.2, "study run study.toml --out run --jobs 2 --quiet"),
-    "baseline": (0.1, "baseline ppo cartpole --max-env-steps 60000 --interval 6000 --out run --quiet --resume"),
+FILES = ("history.csv", "champion.json", "champion.npz", "start.json")  # what is compared
+REFINED = f"train cartpole --generations 3 --pop-size 20 --elitism 1 --out of {CHAMPION}"
+# kind -> (share of the kills, what follows `neol`, what has to be there before)
+KINDS: dict[str, tuple[float, str, str]] = {
+    "train, EnvPool": (0.25, f"train lunarlander --generations 8 --out run {TRAIN}", ""),
+    "train, EnvPool workers": (0.15, f"train cartpole --workers 2 --generations 40 --out run {TRAIN}", ""),
+    "train, Gymnasium": (0.2, f"train cartpole --engine gymnasium --workers 2 --generations 20 --out run {TRAIN}", ""),
+    "train, Ray": (0.05, f"train cartpole --executor ray --workers 2 --generations 20 --out run {TRAIN}", ""),
+    "study": (0.15, "study run study.toml --out run --jobs 2 --quiet", ""),
+    "baseline": (0.1, "baseline ppo cartpole --max-env-steps 12000 --interval 2000 --out run --quiet --resume", ""),
+    "refine": (0.1, f"refine of --max-env-steps 60000 --out run {CHAMPION} --resume", REFINED),
 }
 
 
@@ -128,11 +133,13 @@ def left_over(folder: Path) -> list[str]:
 
 
 def soak(kind: str, kills: int, rng: random.Random, root: Path) -> Soaked:
-    _, words = KINDS[kind]
+    _, words, before = KINDS[kind]
     folders = [root / f"{kind.replace(', ', '-')}-{name}" for name in ("whole", "killed")]
     for folder in folders:
         folder.mkdir(parents=True)
         (folder / "study.toml").write_text(STUDY)
+        if before:
+            subprocess.run(command(before), cwd=folder, stdout=subprocess.DEVNULL, check=True)
     began = time.monotonic()
     subprocess.run(command(words), cwd=folders[0], stdout=subprocess.DEVNULL, check=True)
     whole = time.monotonic() - began
@@ -172,6 +179,13 @@ def table(results: list[Soaked]) -> str:
     return "\n".join(lines)
 
 
+def write(path: Path, seed: int, results: list[Soaked]) -> None:
+    facts: dict[str, Any] = {"seed": seed, "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg()}
+    rows = [{**r._asdict(), "slowest": round(r.slowest, 3), "seconds": round(r.seconds, 1)} for r in results]
+    document = {**facts, "versions": versions(), "kills": sum(r.kills for r in results), "kinds": rows}
+    path.write_text(json.dumps(document, indent=1) + "\n")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200, help="in all")
@@ -180,18 +194,17 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="JSON")
     args = parser.parse_args()
     chosen = {k: v for k, v in KINDS.items() if args.only in k}
-    shares = sum(share for share, _ in chosen.values())
+    shares = sum(share for share, _, _ in chosen.values())
     results: list[Soaked] = []
     with tempfile.TemporaryDirectory() as root:
-        for kind, (share, _) in chosen.items():
+        for kind, (share, _, _) in chosen.items():
             kills = max(1, round(args.kills * share / shares))
             results.append(soak(kind, kills, random.Random(f"{args.seed} {kind}"), Path(root)))
             print(results[-1], file=sys.stderr, flush=True)
+            if args.out:
+                write(args.out, args.seed, results)
     print(table(results))
-    if args.out:
-        rows: list[dict[str, Any]] = [r._asdict() for r in results]
-        args.out.write_text(json.dumps(rows, indent=1) + "\n")
-    return int(not all(r.same_bytes and not r.orphans and not r.left for r in results))
+    return int(not all(r.same_bytes and not (r.orphans or r.left or r.tracebacks) for r in results))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def write(folder: Path, arrays: dict[str, np.ndarray]) -> None:
 def spoiled(array: np.ndarray, rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray | None]]:
     """The array in ways that it must not be, or may be by chance."""
     yield "missing", None
-    yield "another dtype", array.astype({"f": "f4", "i": "i2", "b": "i8", "U": "S9"}[array.dtype.kind])
+    yield "another dtype", array.astype({"f": "f4", "i": "i2", "u": "i8", "b": "i8", "U": "S9"}[array.dtype.kind])
     yield "bytes swapped", array.astype(array.dtype.newbyteorder(">"))
     yield "text", np.full(array.shape, "x")
     yield "one axis more", array[None]
@@ -35,11 +35,11 @@ def spoiled(array: np.ndarray, rng: np.random.Generator) -> Iterator[tuple[str, 
         yield "narrower", array[..., :-1]
         yield "backwards", array[::-1]
         yield "in Fortran's order", np.asfortranarray(array)
-    if array.dtype.kind in "if" and array.size:
-        info: Any = np.iinfo(array.dtype) if array.dtype.kind == "i" else np.finfo(array.dtype)
+    if array.dtype.kind in "iuf" and array.size:
+        info: Any = np.iinfo(array.dtype) if array.dtype.kind in "iu" else np.finfo(array.dtype)
         values = [info.min, info.max, -1, 0, 1, 1000, 2**30]
         for value in [*values, *((np.nan, np.inf) if array.dtype.kind == "f" else ())]:
-            if array.dtype.kind == "i" and not info.min <= value <= info.max:
+            if array.dtype.kind in "iu" and not info.min <= value <= info.max:
                 continue
             one = array.copy()
             one.flat[int(rng.integers(array.size))] = value

@@ -30,7 +30,7 @@ FILES = {
 def make(folder: Path, text: str) -> Path:
     (folder / "study.toml").write_text(text)
     assert main(["study", "run", str(folder / "study.toml"), "--out", str(folder / "s"), "--quiet"]) == 0
-    assert main(["report", str(folder / "s"), "--quiet"]) == 0
+    assert main(["report", str(folder / "s"), "--quiet", "--lives"]) == 0
     return folder / "s" / "report"
 
 
@@ -69,7 +69,7 @@ def test_a_report_has_its_page_figures_and_tables(report: Path) -> None:
 
 
 def test_the_same_study_gives_the_same_bytes(report: Path, tmp_path: Path) -> None:
-    assert main(["report", str(report.parent), "--out", str(tmp_path / "again"), "--quiet"]) == 0
+    assert main(["report", str(report.parent), "--out", str(tmp_path / "again"), "--quiet", "--lives"]) == 0
     for file in report.rglob("*"):
         if file.is_file():
             assert (tmp_path / "again" / file.relative_to(report)).read_bytes() == file.read_bytes(), file

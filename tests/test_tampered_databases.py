@@ -14,6 +14,7 @@ import tampered
 
 from neol.cli.main import main
 from neol.errors import NeolError
+from neol.report.report import make_report
 from neol.studies import database
 from neol.studies.database import DATABASE
 from neol.studies.study import Study, to_csv
@@ -105,3 +106,12 @@ def test_what_an_honest_study_holds_is_read_as_before(finished_study: Path) -> N
     look(finished_study)
     rows: list[Any] = Study(finished_study).rows
     assert {type(r.held_out) for r in rows} == {float} and {type(r.seed) for r in rows} == {int}
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM timing", "DELETE FROM timing WHERE generation = 0"])
+def test_a_study_without_all_of_its_times_has_a_report(statement: str, finished_study: Path) -> None:
+    change(finished_study, statement)
+    study = Study(finished_study)
+    run = study.rows[0].run
+    assert np.isnan(study.timing(run)[0]) and len(study.timing(run)) == len(study.history(run)["generation"])
+    make_report(study, finished_study / "report")

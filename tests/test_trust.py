@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from neol.envs.trust import check_trusted
 from neol.errors import NeolError
 from neol.report.report import make_report
 from neol.studies.study import Study
+from neol.system import own_environment
 from neol.training.configure import configure
 
 TINY: dict[str, Any] = {
@@ -120,12 +122,33 @@ def test_a_runs_folder_or_a_file_of_settings_makes_nobody_import_its_environment
     more = ["--generations", "2", "--quiet"]
     assert main(["train", "--out", "run", "--resume", *more]) == 2
     assert main(["train", "--out", "new", "--config", "run/config.toml", *more]) == 2
-    assert capsys.readouterr().err.count("would import the module 'somebodys'") == 2
+    assert main(["refine", "run", "--out", "new", "--quiet"]) == 2
+    with pytest.raises(NeolError, match="would import"):
+        neol.refine(neol.load("run"), out="new")
+    assert capsys.readouterr().err.count("would import the module 'somebodys'") == 3
     assert not imported() and not Path("new").exists()
     assert {f.name: f.read_bytes() for f in Path("run").iterdir()} == before
     assert main(["train", "somebodys:Env", "--out", "run", "--resume", *more]) == 0
     assert main(["train", "--out", "run", "--resume", "--trust", "--generations", "3", "--quiet"]) == 0
     assert main(["train", "--out", "new", "--config", "run/config.toml", "--trust", *more]) == 0
+    assert main(["refine", "run", "--out", "refined", "--trust", "--max-env-steps", "100", "--quiet"]) == 0
+
+
+def test_a_runs_folder_or_a_file_of_settings_joins_nobody_to_a_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ray's answers are pickles: whoever sends them runs code here."""
+    out, more = str(tmp_path / "run"), ["--generations", "2", "--quiet"]
+    neol.train("cartpole", out=out, **TINY)
+    config = tmp_path / "run" / "config.toml"
+    text = config.read_text().replace('executor = "local"', 'executor = "ray"')
+    config.write_text(text.replace('ray_address = ""', 'ray_address = "127.0.0.1:1"'))
+    assert main(["train", "--out", out, "--resume", *more]) == 2
+    assert main(["train", "--out", f"{out}2", "--config", str(config), *more]) == 2
+    assert main(["refine", out, "--out", f"{out}2", "--quiet"]) == 2
+    assert capsys.readouterr().err.count("names the Ray cluster at '127.0.0.1:1', whose answers run code here") == 3
+    assert main(["train", "--out", out, "--resume", "--trust", *more]) == 2
+    assert "no Ray cluster answers there" in capsys.readouterr().err
 
 
 def test_arguments_of_a_file_are_plain_data_and_reach_gymnasiums_own_environments_alone() -> None:
@@ -172,7 +195,30 @@ def test_a_class_and_a_function_that_make_environments_are_called(imported: Call
     assert find("somebodys:Env").n_inputs == find("somebodys:make").n_inputs == 4
 
 
-def test_a_report_makes_no_environment_that_its_database_names(
+def test_reports_drawings_and_the_state_of_a_study_make_no_environment(finished_study: Path) -> None:
+    """Neither Gymnasium nor EnvPool is as much as imported."""
+    champion = finished_study / "champion.json"
+    study = Study(finished_study)
+    champion.write_text(json.dumps(next(filter(None, (study.champion(r.run) for r in study.rows)))))
+    commands = [
+        ["report", finished_study],
+        ["study", "status", finished_study],
+        ["study", "export", finished_study, "--csv"],
+        ["draw", champion, "--out", champion.with_suffix(".svg")],
+    ]
+    program = f"""
+import sys
+from neol.cli.main import main
+assert not any(main(words) for words in {[[str(w) for w in words] for words in commands]!r})
+assert not {{"gymnasium", "envpool", "neol.envs.maze_env"}} & {{*sys.modules}}
+"""
+    done = subprocess.run([sys.executable, "-c", program], env=own_environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    figures = {p.name for p in (finished_study / "report" / "figures").iterdir()}
+    assert {n.partition("-")[0] for n in figures} >= {"champion"} and not any("lifetime" in n for n in figures)
+
+
+def test_a_report_with_lives_makes_no_environment_that_its_database_names(
     tmp_path: Path, imported: Callable[[], bool], finished_study: Path
 ) -> None:
     """Nor with arguments, nor for as many steps as the database says."""
@@ -187,6 +233,6 @@ def test_a_report_makes_no_environment_that_its_database_names(
                 document["interface"] = {**to_document(find("cartpole")), **interface}
                 document["metadata"]["max_steps"] = steps
                 db.execute("UPDATE champions SET network = ? WHERE run = ?", (json.dumps(document), run))
-        page = make_report(Study(finished_study), tmp_path / "report").read_text()
+        page = make_report(Study(finished_study), tmp_path / "report", lives=True).read_text()
         assert ("No picture of a life" in page) == bool(interface)
     assert not imported()

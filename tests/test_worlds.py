@@ -317,6 +317,14 @@ def test_a_change_that_cannot_be_is_refused_in_one_sentence(text: str) -> None:
     assert said.startswith(f"change = '{text}' is not allowed; ") and WRONG[text] in said and "\n" not in said
 
 
+@pytest.mark.parametrize("path", ["model.jnt_qposadr[0]", "model.body_parentid", "model.opt.integrator"])
+def test_ids_and_sizes_of_a_simulator_in_c_are_not_changed(path: str, tmp_path: Path) -> None:
+    """MuJoCo uses them without a check: a segmentation fault."""
+    with pytest.raises(NeolError, match="is not allowed; .* is a whole number of the simulator's own"):
+        train("hopper", out=tmp_path / "run", change=[f"env {path}=1000000"], workers=1, **TINY)
+    assert not (tmp_path / "run").exists()
+
+
 def test_an_attribute_that_is_not_there_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(NeolError, match=r"^change = 'env gravitation=3' is not allowed; 'cartpole' has no gravitation"):
         train("cartpole", out=tmp_path / "run", change=["env gravitation=3"], workers=1, **TINY)

@@ -12,7 +12,7 @@ import io
 import json
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ import tampered
 import neol
 from neol.baselines.policy import load_policy
 from neol.cli.main import main
+from neol.config.changes import KINDS, WHATS
 from neol.config.schema import Config
 from neol.deploy.plastic_network import PlasticNetwork
 from neol.errors import LONGEST, NeolError
@@ -40,8 +41,13 @@ from neol.training import run_folder
 from neol.training.configure import configure, resolve
 from neol.training.loop import Training
 from neol.training.session import _restore
+from neol.training.start import kept_start
 
 Rng = np.random.Generator
+SMALL: dict[str, Any] = {
+    "pop_size": 6, "elitism": 1, "generations": 2, "episodes": 1, "champion_candidates": 2, "champion_trials": 1,
+    "champion_episodes": 2, "max_steps": 20, "node_add_prob": 0.5, "threads": 1,
+}  # fmt: skip
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2**31, 2**63, -(2**63), 10**400, 0.5, -0.0, 1e308, 1e-320, "", "x", "hebb", "none",
     "tanh", "../../x", "\x00", "\x1b[31m", "x" * 3000, "os:system", "python:f", [], {}, [[]], [0], {"a": 1}, ["x", 1],
@@ -144,6 +150,18 @@ def mutated_bytes(data: bytes, rng: Rng) -> bytes:
     return bytes(out)
 
 
+@contextlib.contextmanager
+def unchanged_where_refused(folder: Path) -> Iterator[None]:
+    """What is refused has changed no file."""
+    before = {p: p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    try:
+        yield
+    except NeolError:
+        after = {p: p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+        assert after == before, f"refused, and yet changed: {sorted(p.name for p in {*before} ^ {*after})}"
+        raise
+
+
 # -- the families
 
 
@@ -199,24 +217,81 @@ def damaged_checkpoint(rng: Rng, good: Path, folder: Path) -> bool:
 
 def crafted_checkpoint(rng: Rng, good: Path, folder: Path) -> bool:
     """Arrays of a checkpoint, changed, under a valid fingerprint; where it is accepted the run goes on."""
-    base = good / pick(rng, ("run", "run", "pool"))
+    base = good / pick(rng, ("run", "pool", "es", "neat-es", "started"))
     arrays = crafted.read(base)
     for _ in range(int(rng.integers(1, 3))):
         name = pick(rng, sorted(arrays))
         _, bad = pick(rng, list(crafted.spoiled(arrays[name], rng)))
         arrays = {k: v for k, v in {**arrays, name: bad}.items() if v is not None}
-    for name in (run_folder.CONFIG, run_folder.HISTORY):
-        shutil.copy(base / name, folder)
+    for name in (run_folder.CONFIG, run_folder.HISTORY, run_folder.START):
+        if (base / name).exists():
+            shutil.copy(base / name, folder)
     crafted.write(folder, arrays)
-    session = Training(resolve(run_folder.read_config(folder)), folder)
+    resolved = resolve(run_folder.read_config(folder))
+    start = kept_start(folder, resolved.config, resolved.task, None, True)
+    session = Training(resolved._replace(start=start), folder)
     try:
-        _restore(session)
+        with unchanged_where_refused(folder):
+            _restore(session)
         with contextlib.suppress(NeolError):
             session.advance()
             session.write_best()
     finally:
         session.close()
     return True
+
+
+def start_file(rng: Rng, good: Path, folder: Path) -> bool:
+    """A stranger's champion to begin from: `--from`, or the topology of a search."""
+    document = json.loads((good / "run" / run_folder.CHAMPION).read_text())
+    (folder / "c.json").write_text(json.dumps(mutated_tree(document, rng)))
+    how = pick(rng, ({"outer": "neat"}, {"outer": "es"}, {"outer": "es", "topology": "start"}, {"outer": "neat-es"}))
+    if how["outer"] == "es" and rng.integers(2):
+        said = {"outer": "es", "topology": str(folder / "c.json")}
+    else:
+        said = {**how, "start": str(folder / "c.json")}
+    with unchanged_where_refused(folder):
+        resolved = configure("cartpole", **SMALL, **said)
+    session = Training(resolved, folder)
+    try:
+        with contextlib.suppress(NeolError):
+            session.advance()
+            session.write_best()
+    finally:
+        session.close()
+    return True
+
+
+def world(rng: Rng, good: Path, folder: Path) -> bool:
+    """Changes of the world, from their own words and from others; where they are accepted a generation is lived."""
+    changes = [" ".join(_change(rng)) for _ in range(int(rng.integers(1, 4)))]
+    task = pick(rng, ("cartpole", "cartpole", "tmaze", "bandit"))
+    small = {**SMALL, "trials": int(rng.integers(1, 4)), "engine": "auto"}
+    session = Training(configure(task, **small, change=changes), folder)
+    try:
+        with contextlib.suppress(NeolError):
+            session.advance()
+            session.write_best()
+    finally:
+        session.close()
+    return True
+
+
+def _change(rng: Rng) -> list[str]:
+    what = pick(rng, WHATS if rng.integers(8) == 0 else WHATS[:3])
+    values = ("0.5", "-1", "0", "3", "1000", "1e9", "nan", "", "x", "true", "[1,2]", "1..3", "0-1", "0,1", "\x00", "é")
+    odd = {"gravity": ("", None), "length": ("", 0.0), "__class__": ("", None), "step": ("", None)}
+    kinds = KINDS.get(what, odd) if rng.integers(8) else {**odd, "x.y[0]": ("", None)}
+    kind = pick(rng, sorted(kinds))
+    words = [
+        what,
+        kind if kinds[kind][1] is not None else f"{kind}={pick(rng, values[:5] if rng.integers(4) else values)}",
+    ]
+    usual = {"of": ("0", "1", "0-1"), "p": ("0.5", "1", "0"), "from": ("0", "3", "1..3"), "to": ("5", "4..9"),
+             "count": ("life", "trial", "trials"), "group": ("a", "b")}  # fmt: skip
+    for name in rng.choice(sorted(usual), int(rng.integers(0, 4)), replace=False).tolist():
+        words.append(f"{name}={pick(rng, usual[name] if rng.integers(8) else values)}")
+    return [*words, *["each"] * int(rng.integers(5) == 0)]
 
 
 def tampered_database(rng: Rng, good: Path, folder: Path) -> bool:
@@ -336,6 +411,7 @@ def command_line(rng: Rng, good: Path, folder: Path) -> bool:
         except SystemExit as e:
             code = int(e.code or 0)
     if code == 2:
+        assert not [*folder.iterdir()], (words, "refused, and yet there are files", [*folder.iterdir()])
         text = said.getvalue().rstrip("\n")
         assert text.startswith("neol: ") and "\n" not in text and len(text) < LONGEST + 20, (words, text[:300])
         raise NeolError(text)
@@ -344,9 +420,11 @@ def command_line(rng: Rng, good: Path, folder: Path) -> bool:
 
 
 FAMILIES: dict[str, tuple[int, Callable[[Rng, Path, Path], bool]]] = {  # name -> how often, and what
-    "champion.json": (24, champion),
+    "champion.json": (20, champion),
     "crafted checkpoint": (14, crafted_checkpoint),
-    "damaged checkpoint": (12, damaged_checkpoint),
+    "damaged checkpoint": (8, damaged_checkpoint),
+    "start file": (4, start_file),
+    "world": (4, world),
     "study database": (14, tampered_database),
     "study file": (12, study_file),
     "settings": (10, settings_file),
@@ -364,12 +442,11 @@ def family(number: int) -> str:
 
 def make_good(folder: Path, neat_file: Path) -> None:
     """The good files that bad ones are made from."""
-    small: dict[str, Any] = {
-        "pop_size": 6, "elitism": 1, "generations": 2, "episodes": 1, "champion_candidates": 2, "champion_trials": 1,
-        "champion_episodes": 2, "max_steps": 20, "node_add_prob": 0.5, "threads": 1,
-    }  # fmt: skip
-    neol.train("cartpole", out=folder / "run", **small)
-    neol.train("cartpole", out=folder / "pool", outer="hedge", pool=5, normalize_observations=True, **small)
+    neol.train("cartpole", out=folder / "run", **SMALL)
+    neol.train("cartpole", out=folder / "pool", outer="hedge", pool=5, normalize_observations=True, **SMALL)
+    neol.train("cartpole", out=folder / "es", outer="es", **SMALL)
+    neol.train("cartpole", out=folder / "neat-es", outer="neat-es", **SMALL)
+    neol.train("cartpole", out=folder / "started", outer="es", es="ars", start=str(folder / "run"), **SMALL)
     from small_study import small_study
 
     text = small_study(("none", "hebb"), generations=2).replace('"cartpole", "lunarlander"', '"cartpole"')

@@ -134,6 +134,7 @@ def _play_all(
     total: int,
 ) -> None:
     busy: set[int] = set()
+    late: set[int] = set()  # cases that took too long once
 
     def begin(i: int) -> None:
         case = _next(workers[i], queues)
@@ -169,17 +170,37 @@ def _play_all(
                 worker.start()
             begin(i)
         for i in [j for j in busy if workers[j].is_late and j not in ready]:
+            case = workers[i].case
             workers[i].end()
-            ended(i, "hang", f"longer than {PATIENCE:.0f} s")
             workers[i].start()
-            begin(i)
+            if case in late:
+                ended(i, "hang", f"longer than {PATIENCE:.0f} s, and than {STARTING:.0f} s in a new process")
+                begin(i)
+            else:  # the machine is busy, or kernels were compiled: once more, in the new process, with more patience
+                late.add(case)
+                workers[i].give(case)
+
+
+def counted(results: list[tuple[int, str, str]]) -> dict[str, Counter[str]]:
+    """How many of each family came to each outcome."""
+    from generators import FAMILIES
+
+    return {name: Counter(o for c, o, _ in results if family(c) == name) for name in FAMILIES}
+
+
+def write(path: Path, results: list[tuple[int, str, str]], seed: int, checks: bool) -> None:
+    """The counts as JSON."""
+    from neol.training.run_folder import versions
+
+    with_checks = sum(c % CHECKED == 0 for c, _, _ in results) if checks else 0
+    families = {name: {o: found[o] for o in OUTCOMES} for name, found in counted(results).items()}
+    facts = {"seed": seed, "cases": len(results), "with_bounds_checks": with_checks, "versions": versions()}
+    path.write_text(json.dumps({**facts, "families": families}, indent=1) + "\n", encoding="utf-8")
 
 
 def table(results: list[tuple[int, str, str]]) -> str:
     """Families by outcomes, as Markdown."""
-    from generators import FAMILIES
-
-    counts = {name: Counter(o for c, o, _ in results if family(c) == name) for name in FAMILIES}
+    counts = counted(results)
     lines = [f"| family | cases | {' | '.join(OUTCOMES)} |", "| --- |" + " ---: |" * (1 + len(OUTCOMES))]
     for name, found in [*counts.items(), ("all", Counter(o for _, o, _ in results))]:
         if found:
@@ -208,6 +229,7 @@ def main() -> int:
         "--no-checks", action="store_true", help="none with bounds checks, which take minutes to compile"
     )
     parser.add_argument("--case", type=int, help="play this one here, and show its traceback")
+    parser.add_argument("--out", type=Path, help="the counts as JSON")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--name", default="", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -222,6 +244,8 @@ def main() -> int:
     began = time.monotonic()
     results = run(args.work, args.cases, args.jobs, args.seed, args.only, checks=not args.no_checks)
     print(table(results))
+    if args.out:
+        write(args.out, results, args.seed, not args.no_checks)
     print(
         f"\n{time.monotonic() - began:.0f} s; {'none' if args.no_checks else f'every {CHECKED}th'} with bounds checks."
     )

@@ -50,6 +50,9 @@ def report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--regret", type=path_of, nargs="+", default=[], metavar="DIR", help="tell of these `neol regret` too"
     )
+    parser.add_argument(
+        "--lives", action="store_true", help="play a life of each task's best champion (NEOL's own tasks), to draw it"
+    )
     parser.add_argument("--quiet", action="store_true", help="print nothing but the report's path")
 
 
@@ -158,7 +161,7 @@ def report_command(args: argparse.Namespace) -> int:
     check_value("seed", args.seed)
     if args.out is None:
         check_no_links(args.study, ["report"])
-    page = make_report(Study(args.study), args.out or args.study / "report", args.seed, args.regret)
+    page = make_report(Study(args.study), args.out or args.study / "report", args.seed, args.regret, args.lives)
     if not args.quiet:
         print((page.parent / "verdicts.txt").read_text(encoding="utf-8"), end="")
     print(page)

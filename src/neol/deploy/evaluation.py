@@ -216,7 +216,8 @@ class Lifetime(NamedTuple):
 def lifetime(net: PlasticNetwork, seed: int = 0, max_steps: int = 0) -> Lifetime:
     """Let a network live one episode of its task, one of our own, and keep its weights of every step.
 
-    It is for reports, whose networks come from a database: that decides neither what is made nor for how long.
+    It is for `neol report --lives`, whose networks come from a database: that decides neither what is made nor for how
+    long.
     """
     name = net.interface.get("task")
     if not isinstance(name, str) or name not in TASKS or net.interface.get("env_kwargs"):

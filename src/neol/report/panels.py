@@ -82,7 +82,8 @@ def convergence(study: Study, folder: Path) -> list[Figure]:
         arms = [(look, arm, known) for look, arm, hs in arms if (known := [h for h in hs if len(h["env_steps"])])]
         own = [a for a in arms if a[1] not in study.baselines]
         axes = [("env_steps", "environment steps", arms), ("generation", "generations", own)]
-        if len(own) < len(arms):
+        timed = all(np.isfinite(h["wall_seconds"]).all() for _, _, hs in arms for h in hs)
+        if len(own) < len(arms) and timed:
             axes.append(("wall_seconds", "seconds of one core", arms))
         for x, xlabel, shown in axes:
             curves = [Curve(look, [h[x] for h in hs], [h["best_return"] for h in hs]) for look, _, hs in shown]
@@ -187,8 +188,8 @@ def _grid_means(
     return np.array([[np.mean(cells[y, x]) if (y, x) in cells else np.nan for x in columns] for y in rows])
 
 
-def champions(study: Study, folder: Path) -> list[Figure]:
-    """The best learning champion of every task: its network, and how its weights moved in one life."""
+def champions(study: Study, folder: Path, lives: bool) -> list[Figure]:
+    """The best learning champion of every task: its network; with `lives` its weights in a life, lived now."""
     figures = []
     for task in study.tasks:
         found = _best_champion(study, task)
@@ -203,7 +204,7 @@ def champions(study: Study, folder: Path) -> list[Figure]:
         alt = f"Network with {row.champion_nodes} nodes and {row.champion_connections} connections."
         held = f"Held-out return {row.held_out:.1f}; the same network without learning {row.without_plasticity:.1f}."
         figures.append(Figure(title, alt, _read(path), held))
-        if net.settings.rule != "none" and net.settings.lr > 0.0:
+        if lives and net.settings.rule != "none" and net.settings.lr > 0.0:
             try:
                 figures += _life(net, document, folder / f"lifetime-{file_stem(task)}", task)
             except NeolError as e:  # its environment is none of ours

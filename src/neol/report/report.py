@@ -33,8 +33,11 @@ PAGE, FIGURES = "index.html", "figures"
 _CLASS = {SUPPORTED: "yes", BETTER: "yes", PARTLY: "yes", CONTRADICTED: "no", WORSE: "no", ALIKE: "alike"}
 
 
-def make_report(study: Study, out: Path, seed: int = 0, regret: Sequence[Path] = ()) -> Path:
-    """Write the report into the folder `out`; return the page. `regret`: folders of `neol regret` to tell of too."""
+def make_report(study: Study, out: Path, seed: int = 0, regret: Sequence[Path] = (), lives: bool = False) -> Path:
+    """Write the report into the folder `out`; return the page. `regret`: folders of `neol regret` to tell of too.
+
+    No environment is made, unless `lives` is wanted: champions of NEOL's own tasks then live an episode each.
+    """
     analysis, regrets = analyse(study, seed), "".join(map(_regret, regret))
     _open_folder(out)
     tables = {
@@ -54,7 +57,7 @@ def make_report(study: Study, out: Path, seed: int = 0, regret: Sequence[Path] =
         ("heatmaps", "Over the grid", _grid_html(study, out / FIGURES) if grid else ""),
         ("tests", "Tests", "".join(table_html(tables[m]) for m in JUDGED) + _tests_note()),
         ("aggregates", "Over all tasks", table_html(tables["aggregates"]) if len(study.tasks) > 1 else ""),
-        ("champions", "Champions", figures_html(panels.champions(study, out / FIGURES))),
+        ("champions", "Champions", figures_html(panels.champions(study, out / FIGURES, lives))),
         ("arms", "What differs between arms", table_html(tables["differences"])),
         ("regret", "Regret beside its bound", regrets),
         ("again", "How it was made", _again(study)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import re
 from contextlib import closing
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,19 @@ def write(env: Any, path: str, value: Any) -> None:
         setattr(holder, last, value)
 
 
+def _is_inner(env: Any, path: str) -> bool:
+    """Whether a path ends in whole numbers of a simulator in C: ids and sizes, which it uses without a check."""
+    holder, last = _walk(env, path)
+    present = read(env, path)
+    array = holder if isinstance(last, int) else present
+    if isinstance(array, np.ndarray):
+        return bool(array.dtype.kind in "iu")
+    through_code = last not in getattr(holder, "__dict__", {}) and hasattr(
+        getattr_static(type(holder), str(last), None), "__set__"
+    )
+    return isinstance(present, int) and not isinstance(present, bool) and through_code
+
+
 def check_attributes(task: Task, world: World) -> None:
     """A NeolError where an attribute is not there, or does not take its value."""
     if not world.attributes:
@@ -94,6 +108,11 @@ def check_attributes(task: Task, world: World) -> None:
                 before = copy.deepcopy(read(inner, path))
             except (AttributeError, LookupError, TypeError):
                 raise NeolError(f"change = 'env {path}={value}' is not allowed; '{task.name}' has no {path}.") from None
+            if _is_inner(inner, path):
+                raise NeolError(
+                    f"change = 'env {path}={value}' is not allowed; {path} is a whole number of the simulator's own, "
+                    "an id or a size, which must stay as it is."
+                )
             try:
                 write(inner, path, value)
                 write(inner, path, before)

@@ -8,17 +8,19 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from neol.errors import NeolError
-from neol.rollout import ipc
+from neol.rollout import ipc, ray_reaper
 from neol.rollout.dispatcher import DIED, NOTHING, WorkerEvent
 from neol.rollout.shards import Played, Shard
 from neol.rollout.worker_process import PLAYED, READY, PlayerSpec, Watchdog, make_player
 from neol.seeding import seed_global_generators
-from neol.system import own_command, own_environment, process_id
+from neol.system import process_id
 
 
 class _Actor:
@@ -123,18 +125,32 @@ def connect(size: int, address: str) -> tuple[Any, bool]:
     ours: dict[str, Any] = {"address": "local", "num_cpus": size or None, "include_dashboard": False}
     where = {"address": address} if address else ours
     try:
-        ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **where)
+        with nullcontext() if address else _reaped():
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **where)
     except Exception as e:  # Ray raises plain ones, too: "The current node timed out during startup"
         raise NeolError(f"ray_address = '{address}' is not allowed: {' '.join(str(e).split())}") from None
-    if not address and sys.platform.startswith("linux"):
-        _start_reaper()
     return ray, not address
 
 
-def _start_reaper() -> None:
-    """It holds the end of a pipe that we keep open for as long as we are there, and never write to."""
-    ours, theirs = os.pipe()[::-1]
-    os.set_inheritable(ours, False)
-    command = own_command("neol.rollout.ray_reaper", str(process_id()))
-    subprocess.Popen(command, stdin=theirs, stdout=subprocess.DEVNULL, env=own_environment(), start_new_session=True)
+@contextmanager
+def _reaped() -> Iterator[None]:
+    """Processes that are started in this block are ended when we are gone, whatever ended us (Linux).
+
+    The reaper holds the end of a pipe that we keep open for as long as we are there, and never write to.
+    """
+    if not sys.platform.startswith("linux"):
+        yield
+        return
+    theirs, _ = os.pipe()
+    parent = str(process_id())
+    name = f"{parent}-{time.monotonic_ns()}"
+    command = [sys.executable, "-I", "-S", ray_reaper.__file__, parent, name]
+    subprocess.Popen(
+        command, stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     os.close(theirs)
+    os.environ[ray_reaper.MARK] = name
+    try:
+        yield
+    finally:
+        del os.environ[ray_reaper.MARK]

@@ -236,11 +236,11 @@ class Study:
         return dict(zip(HISTORY, np.array([tuple(r) for r in rows], float).reshape(-1, len(HISTORY)).T, strict=True))
 
     def timing(self, run: int) -> np.ndarray:
-        """Seconds after which each generation of a run was done f8 (generations,)."""
+        """Seconds after which each generation of a run was done f8 (generations,); nan = the database does not say."""
         with self.database.reading() as db:
-            rows = db.execute("SELECT wall_seconds FROM timing WHERE run = ? ORDER BY generation", (run,))
-            found = typed.rows(rows, {"wall_seconds": typed.number}, "timing")
-        return np.array([r[0] for r in found], float)
+            rows = db.execute("SELECT generation, wall_seconds FROM timing WHERE run = ?", (run,))
+            found = dict(typed.rows(rows, dict.fromkeys(("generation", "wall_seconds"), typed.number), "timing"))
+        return np.array([found.get(g, np.nan) for g in self.history(run)["generation"].tolist()], float)
 
     def config(self, run: int) -> AnyConfig:
         with self.database.reading() as db:

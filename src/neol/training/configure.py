@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,6 +80,19 @@ class Resolved(NamedTuple):
     start: Start | None = None  # the champion that it begins from
 
 
+def check_word(stored: Mapping[str, Any], said: Collection[str], source: str) -> None:
+    """A NeolError where settings of a file would have code run, and the user has not `said` them."""
+    if "task" in stored and "task" not in said:
+        arguments = parse_kwargs(check_value("env_kwargs", stored.get("env_kwargs", ())))
+        check_trusted(str(stored["task"]), arguments, source, "TASK, or --trust")
+    address = stored.get("ray_address")
+    if address not in (None, "", "auto") and "ray_address" not in said:  # auto: on this machine
+        raise NeolError(
+            f"{source} names the Ray cluster at '{address}', whose answers run code here; give --ray-address, or "
+            "--trust, if you trust it."
+        )
+
+
 def configure(
     task: str | Maker | None = None,
     preset: str = "default",
@@ -98,9 +112,8 @@ def configure(
         settings["task"] = task
     said = {**file, **settings}
     named = said.get("task", Config().run.task)
-    if "task" in file and "task" not in settings and not trust:
-        named_kwargs = parse_kwargs(check_value("env_kwargs", file.get("env_kwargs", ())))
-        check_trusted(str(named), named_kwargs, f"'{config_file}'", "TASK, or --trust")
+    if not trust:
+        check_word(file, settings, f"'{config_file}'")
     found = find(named if callable(named) else str(named), check_value("env_kwargs", said.get("env_kwargs", ())))
     if neat_config:
         from neol.config.neat_python import load_neat_config

@@ -15,9 +15,8 @@ from neol import seeding
 from neol.arrays import Array, Declared, checked
 from neol.config.checks import trial_weights
 from neol.config.schema import Config
-from neol.envs.registry import Maker, parse_kwargs
+from neol.envs.registry import Maker
 from neol.envs.tasks import Task
-from neol.envs.trust import check_trusted
 from neol.errors import NeolError
 from neol.files import as_path
 from neol.jit import announce_compilation
@@ -36,7 +35,7 @@ from neol.rollout.shards import Episodes, RolloutResult, headline
 from neol.rollout.world import world_of
 from neol.system import uninterrupted
 from neol.training import champion, run_folder
-from neol.training.configure import Resolved, configure, default_folder, resolve
+from neol.training.configure import Resolved, check_word, configure, default_folder, resolve
 from neol.training.history import History, HistoryRow, fraction_done, trial_columns
 from neol.training.observers import NOTE, Callback, Event, Generation, Observer, Observers, check_observers
 from neol.training.progress import TrainingProgress, wanted_here
@@ -385,9 +384,8 @@ def train(
             stack.enter_context(run_folder.held(folder))
         gone_on_with = resume and (folder / run_folder.CONFIG).exists()
         final, resumed = run_folder.open_folder(folder, wanted.config, resume, said, overwrite)
-        if gone_on_with and "task" not in said and not trust:
-            stored = parse_kwargs(final.rollout.env_kwargs)
-            check_trusted(final.run.task, stored, f"'{folder / run_folder.CONFIG}'", "TASK, or --trust")
+        if gone_on_with and not trust:
+            check_word(final.flat(), said, f"'{folder / run_folder.CONFIG}'")
         if not gone_on_with:
             stack.enter_context(run_folder.withdrawn_if_refused(folder))
         observer = Observers([*told, *([TensorBoard(folder)] if final.run.tensorboard else [])])

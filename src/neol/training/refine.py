@@ -10,6 +10,8 @@ from typing import Any
 
 from neol.config.schema import check_value
 from neol.envs.registry import Maker
+from neol.training import run_folder
+from neol.training.configure import check_word
 from neol.training.loop import train
 from neol.training.observers import Observer
 from neol.training.run import Run
@@ -28,6 +30,7 @@ def refine(
     overwrite: bool = False,
     observers: Sequence[Observer] = (),
     progress: bool | None = None,
+    trust: bool = False,
     **settings: Any,
 ) -> Run:
     """Polish the weights of a run's champion; the result is a run of its own in `out` (by default RUN-refined beside).
@@ -35,9 +38,11 @@ def refine(
     It is trained with the run's own settings, but outer = es from its champion, and for a fifth of its env steps. Any
     of `settings` may be said otherwise: es, max_env_steps, es_sigma, seed ... The champion that it began from is among
     the candidates for the new one, and the summary has both returns on the same fresh episodes. `task` is only needed
-    where it was a function.
+    where it was a function. `trust`: an environment that the run's folder names as `module:name` may be imported.
     """
-    of = run if isinstance(run, Run) else Run(run)
+    of = run if isinstance(run, Run) else Run(run, trust)
+    if not (trust or of.trusted):
+        check_word(of.config.flat(), {*settings, *({"task"} if task else ())}, f"'{of.path / run_folder.CONFIG}'")
     of.champion  # noqa: B018  a run that has none says so
     folder = Path(out) if out is not None else refined_folder(of.path)
     es = check_value("es", settings.get("es", of.config.es.es))

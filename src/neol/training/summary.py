@@ -136,11 +136,11 @@ def read_summary(folder: Path) -> NeolSummary | BaselineSummary:
     names = {f.name for f in dataclasses.fields(kind)}
     rows = ("_ci95", "_by_trial")
     known = {k: tuple(v) if k.endswith(rows) and isinstance(v, list) else v for k, v in stored.items() if k in names}
-    if "parameters" not in known and {"champion_connections", "champion_nodes"} <= set(known):  # written before it was
-        known["parameters"] = known["champion_connections"] + known["champion_nodes"]
     for f in dataclasses.fields(kind):
         if f.name in known and not _fits(known[f.name], str(f.type)):
             raise NeolError(f"'{path}' is not a run's summary: {f.name} = {str(known[f.name])[:60]!r} is not allowed.")
+    if "parameters" not in known and {"champion_connections", "champion_nodes"} <= set(known):  # written before it was
+        known["parameters"] = known["champion_connections"] + known["champion_nodes"]
     try:
         return kind(**known)
     except TypeError as e:
