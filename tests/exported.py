@@ -16,6 +16,7 @@ from oracle import Edge, Net, Node, document
 from neol.config.schema import field_choices
 from neol.config.sections import ACTIVATIONS, AGGREGATIONS
 from neol.deploy.plastic_network import PlasticNetwork
+from neol.export.program import program
 from neol.jit import kernel
 from neol.network.actions import FREE, Component, action_map
 from neol.network.normalization import normalize
@@ -144,12 +145,30 @@ def _live(ph, slots, plastic, normal, actions, observations, rewards, rest_at, o
         decode(outputs[t], actions, acted[t])
 
 
+@kernel
+def _decode(outputs, actions, acted):
+    for t in range(len(outputs)):
+        decode(outputs[t], actions, acted[t])
+
+
+def _components(net: PlasticNetwork) -> tuple[Component, ...]:
+    """How it acts; where its file does not say, its outputs are the action."""
+    free = tuple(Component(FREE, o, 1, -np.inf, np.inf) for o in range(net.network.outputs))
+    return net._interface.components or free
+
+
+def decoded(net: PlasticNetwork, outputs: np.ndarray) -> np.ndarray:
+    """The actions (T, A) that outputs f8 (T, O) mean."""
+    acted = np.empty((len(outputs), len(_components(net))))
+    _decode(outputs, action_map(_components(net)), acted)
+    return acted
+
+
 def lived(net: PlasticNetwork, of: World) -> tuple[Lived, np.ndarray]:
     """A life on the kernels, from birth; and the state (T, .) as each step begins."""
     net._births = 0
     net.reset()
-    ph, slots, components = net.network.phenotype, net._slots, net._interface.components
-    components = components or tuple(Component(FREE, o, 1, -np.inf, np.inf) for o in range(net.network.outputs))
+    ph, slots, components = net.network.phenotype, net._slots, _components(net)
     steps, width = len(of.rewards), sum(np.size(part) for part in slots[1:])
     made = [np.empty((steps, n)) for n in (net.network.outputs, len(components), width)]
     how = (net._plastic, net.normal, action_map(components))
@@ -238,15 +257,94 @@ def lived_in_javascript(modules: dict[int, str], folder: Path) -> tuple[dict[int
     return {i: read_life(folder / f"lived{i}.bin", reference(i).net) for i in modules}, singles
 
 
+_C_MAIN = """
+#include <stdio.h>
+#include <stdlib.h>
+%s
+#define STEPS %d
+#define REST %d
+
+static FILE *opened(const char *kind, int i, const char *mode) {
+    char name[32];
+    sprintf(name, "%%s%%d.bin", kind, i);
+    FILE *f = fopen(name, mode);
+    if (!f) exit(3);
+    return f;
+}
+
+static void put(FILE *f, const REAL *x, int n) {
+    for (int i = 0; i < n; i++) {
+        double wide = x[i];
+        if (fwrite(&wide, sizeof wide, 1, f) != 1) exit(3);
+    }
+}
+
+#define LIVE(NAME, NUMBER, INPUTS, ACTIONS, OUTPUTS, WEIGHTS, EDGES) do { \\
+    FILE *in = opened("world", NUMBER, "rb"), *out = opened("lived", NUMBER, "wb"); \\
+    double row[INPUTS + 1]; \\
+    REAL observation[INPUTS], action[ACTIONS], earned = (REAL)1e9; \\
+    NAME##_state s; \\
+    NAME##_init(&s); \\
+    for (int t = 0; t < STEPS; t++) { \\
+        if (fread(row, sizeof(double), INPUTS + 1, in) != INPUTS + 1) exit(3); \\
+        for (int i = 0; i < INPUTS; i++) observation[i] = (REAL)row[i]; \\
+        if (t == REST) { NAME##_end(&s, earned); NAME##_rest(&s); } \\
+        NAME##_step(&s, observation, earned, action); \\
+        put(out, s.output, OUTPUTS); \\
+        put(out, action, ACTIONS); \\
+        earned = (REAL)row[INPUTS]; \\
+    } \\
+    put(out, WEIGHTS, EDGES); \\
+    fclose(in); \\
+    fclose(out); \\
+} while (0)
+
+int main(void) {
+%s
+    return 0;
+}
+"""
+STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
+ZIG = (sys.executable, "-m", "ziglang")  # clang as a wheel: the dev extra names it
+
+
+def compiled(source: Path, *options: str, compiler: Sequence[str] = (*ZIG, "cc", "-std=c99")) -> Path:
+    """A program, of a source beside its headers; a warning is an error."""
+    made = source.with_suffix(".run")
+    command = [*compiler, *STRICT, *options, str(source), "-o", str(made), *(("-lm",) if "-c" not in options else ())]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+    assert done.returncode == 0 and not done.stderr, done.stderr[-3000:]
+    return made
+
+
+def lived_in_c(headers: dict[int, str], folder: Path, real: str = "double") -> dict[int, Lived]:
+    """Every header's life, in one program."""
+    lives = []
+    for i, text in headers.items():
+        net = reference(i).net
+        write_world(reference(i).world, folder / f"world{i}.bin")
+        (folder / f"net{i}.h").write_text(text, encoding="ascii")
+        p = program(net)
+        weights = "s.weight" if f"}} net{i}_state" in text and " weight[" in text.partition("typedef")[2] else "NULL"
+        edges = p.edges if weights != "NULL" else 0
+        lives.append(f"    LIVE(net{i}, {i}, {p.inputs}, {p.actions}, {p.outputs}, {weights}, {edges});")
+    includes = [f"#define REAL {real}", *(f'#include "net{i}.h"' for i in headers)]
+    main = folder / "main.c"
+    main.write_text(_C_MAIN % ("\n".join(includes), STEPS, REST, "\n".join(lives)), encoding="ascii")
+    subprocess.run([compiled(main, "-O0", "-fno-sanitize=all")], cwd=folder, check=True, timeout=300)
+    return {i: read_life(folder / f"lived{i}.bin", reference(i).net) for i in headers}
+
+
 def write_world(of: World, path: Path) -> None:
     np.hstack([of.observations, of.rewards[:, None]]).tofile(path)
 
 
 def read_life(path: Path, net: PlasticNetwork) -> Lived:
-    found = np.fromfile(path)
-    edges, outputs = len(net.network.phenotype.weight), net.network.outputs
-    rows, weights = found[: len(found) - edges].reshape(STEPS, -1), found[len(found) - edges :]
-    return Lived(rows[:, :outputs], rows[:, outputs:], weights)
+    """What a controller wrote: rows of outputs and actions, then its weights, if they can change."""
+    found, p = np.fromfile(path), program(net)
+    shown = STEPS * (p.outputs + p.actions)
+    rows, weights = found[:shown].reshape(STEPS, -1), found[shown:]
+    return Lived(rows[:, : p.outputs], rows[:, p.outputs :], weights if len(weights) else p.weight)
 
 
 def stepped(of: Reference) -> np.ndarray:
@@ -257,6 +355,22 @@ def stepped(of: Reference) -> np.ndarray:
     edges, value = len(of.net.network.phenotype.weight), of.net._slots.value.shape[1]
     weights = of.before[1:, value : value + edges]
     return np.delete(np.hstack([of.lived.outputs[:-1], of.lived.actions[:-1], weights]), REST - 1, 0)
+
+
+def stepped_in_onnx(model: bytes, of: Reference, precision: str) -> tuple[np.ndarray, np.ndarray]:
+    """The outputs (T, O) and actions (T, A) of every step, each from the activities with which the kernels began it."""
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(3)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    given = {"observation": of.world.observations.astype(precision)}
+    p = program(of.net)
+    if p.remembers:
+        given["state"] = of.before[:, p.inputs : p.inputs + p.nodes].astype(precision)
+    output, action = session.run(["output", "action"], given)
+    return output.astype(np.float64), action.astype(np.float64)
 
 
 def difference(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> float:

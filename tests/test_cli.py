@@ -490,6 +490,7 @@ BAD: dict[str, tuple[Build, str]] = {
     "export JS in floats": (lambda r, o, t: ["export", r, "--to", "js", "--precision", "float"], "js has only one"),
     "export a bad name": (lambda r, o, t: ["export", r, "--to", "c", "--name", "2 fast"], "--name = '2 fast'"),
     "export named Python": (lambda r, o, t: ["export", r, "--to", "python", "--name", "x"], "only what is exported"),
+    "export ONNX to the screen": (lambda r, o, t: ["export", r, "--to", "onnx"], "--out is missing"),
     "export static C": (lambda r, o, t: ["export", r, "--to", "c", "--static"], "--static is for json"),
     "export below a file": (lambda r, o, t: ["export", r, "--out", toml(t, "") / "a.json"], "cannot write"),
     "export over a folder": (lambda r, o, t: ["export", r, "--out", t], "cannot write"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,7 @@ def _drawing(net: Any, out: Path, title: str = "") -> Path:
 
 
 def export_command(args: argparse.Namespace) -> int:
+    from neol.export.onnx_graph import NOTE
     from neol.export.targets import export_controller, target_of
     from neol.export.texts import identifier
 
@@ -173,4 +175,6 @@ def export_command(args: argparse.Namespace) -> int:
             name = identifier(args.run.absolute().name.removesuffix(".json"))
     content = export_controller(network_of(args.run), to, args.out, name, args.precision, args.static)
     print(content if args.out is None else args.out, end="" if args.out is None else "\n")
+    if to == "onnx":
+        print(f"neol: {NOTE}", file=sys.stderr)
     return 0

@@ -61,6 +61,15 @@ def specialise(program: Program) -> Specialised:
     return Specialised(found, tables, fields, any(isinstance(n, ast.Name) and n.id == PRIMITIVE for n in nodes))
 
 
+def activation(program: Program, kind: int) -> ast.expr:
+    """The activation with this id as an expression of z."""
+    function = controller.activate
+    folder = _Folder(program, {}, globals_of(function), {})
+    only = folder.block(tree_of(function).body, {"kind": frozenset({kind})})[0]
+    assert isinstance(only, ast.Return) and only.value is not None
+    return only.value
+
+
 def _function(
     function: Callable[..., Any],
     program: Program,

@@ -11,7 +11,7 @@ from neol.deploy.evaluation import Controller, controller
 from neol.deploy.network_json import dump
 from neol.deploy.plastic_network import PlasticNetwork
 from neol.errors import NeolError, nearest
-from neol.export import c, javascript, plain_python
+from neol.export import c, javascript, onnx_graph, plain_python
 from neol.export.program import program
 from neol.export.texts import checked_identifier, identifier
 from neol.files import check_suffix, write_atomic
@@ -36,6 +36,9 @@ TARGETS = {
     "c": Target((".h",), lambda net, o: c.render(program(net), o.name, o.precision), True, c.PRECISIONS),
     "js": Target((".js", ".mjs"), lambda net, o: javascript.render(program(net))),
     "python": Target((".py",), lambda net, o: plain_python.render(program(net))),
+    "onnx": Target(
+        (".onnx",), lambda net, o: onnx_graph.render(program(net), o.precision), precisions=onnx_graph.PRECISIONS
+    ),
     "json": Target((".json",), lambda net, o: _json(net, o.static)),
 }
 
