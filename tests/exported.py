@@ -317,12 +317,14 @@ def compiled(source: Path, *options: str, compiler: Sequence[str] = (*ZIG, "cc",
     return made
 
 
-def lived_in_c(headers: dict[int, str], folder: Path, real: str = "double") -> dict[int, Lived]:
-    """Every header's life, in one program."""
+def lived_in_c(
+    headers: dict[int, str], folder: Path, real: str = "double", of: Reference | None = None
+) -> dict[int, Lived]:
+    """Every header's life, in one program: of random networks, or of one that is given."""
     lives = []
     for i, text in headers.items():
-        net = reference(i).net
-        write_world(reference(i).world, folder / f"world{i}.bin")
+        net = (of or reference(i)).net
+        write_world((of or reference(i)).world, folder / f"world{i}.bin")
         (folder / f"net{i}.h").write_text(text, encoding="ascii")
         p = program(net)
         weights = "s.weight" if f"}} net{i}_state" in text and " weight[" in text.partition("typedef")[2] else "NULL"
@@ -332,7 +334,7 @@ def lived_in_c(headers: dict[int, str], folder: Path, real: str = "double") -> d
     main = folder / "main.c"
     main.write_text(_C_MAIN % ("\n".join(includes), STEPS, REST, "\n".join(lives)), encoding="ascii")
     subprocess.run([compiled(main, "-O0", "-fno-sanitize=all")], cwd=folder, check=True, timeout=300)
-    return {i: read_life(folder / f"lived{i}.bin", reference(i).net) for i in headers}
+    return {i: read_life(folder / f"lived{i}.bin", (of or reference(i)).net) for i in headers}
 
 
 def write_world(of: World, path: Path) -> None:

@@ -114,7 +114,7 @@ def _check_floats(p: Program) -> None:
         lost = (np.isinf(single) & np.isfinite(found)) | ((single == 0.0) & (table.name == "std"))
         if lost.any():
             raise NeolError(
-                f"--precision = 'float' is not allowed; the network has {table.name} = {found[lost][0]!r}, which needs "
+                f"--precision = 'float' is not allowed; the network has {table.name} = {float(found[lost][0])!r}, which needs "
                 "double."
             )
 
