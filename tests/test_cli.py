@@ -755,7 +755,12 @@ def all_commands_on(content: str) -> None:
         file = Path(folder) / "net.json"
         file.write_text(content, encoding="utf-8", newline="")
         play = ["evaluate", file, "--episodes=1", "--threads=1"]
-        for words in ([*play, "--max-steps=5"], play, ["export", file]):
+        for words in (
+            [*play, "--max-steps=5"],
+            play,
+            ["export", file],
+            *(["export", file, "--to", to] for to in ("c", "js", "python")),
+        ):
             done = neol_(*words)
             assert done.code == 0 or is_one_sentence(done, done.code), (words[0], content, done)
 

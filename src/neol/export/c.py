@@ -53,7 +53,11 @@ class _Style(NamedTuple):
     def number(self, x: float) -> str:
         if math.isinf(x):
             return "-INFINITY" if x < 0 else "INFINITY"
-        return f"{np.float32(x)}f" if self.real == "float" else repr(x)
+        if self.real == "double":
+            return repr(x)
+        with np.errstate(over="ignore"):
+            single = np.float32(x)
+        return f"{single}f" if np.isfinite(single) else self.number(math.copysign(math.inf, x))
 
     def dialect(self) -> Dialect:
         suffix = "f" if self.real == "float" else ""
@@ -114,8 +118,8 @@ def _check_floats(p: Program) -> None:
         lost = (np.isinf(single) & np.isfinite(found)) | ((single == 0.0) & (table.name == "std"))
         if lost.any():
             raise NeolError(
-                f"--precision = 'float' is not allowed; the network has {table.name} = {float(found[lost][0])!r}, which needs "
-                "double."
+                f"--precision = 'float' is not allowed; the network has {table.name} = {float(found[lost][0])!r}, "
+                "which needs double."
             )
 
 

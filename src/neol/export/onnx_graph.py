@@ -36,7 +36,7 @@ def render(program: Program, precision: str = "float") -> bytes:
     try:
         import onnx
     except ImportError:
-        raise NeolError("--to = 'onnx' needs onnx: pip install neol[onnx].") from None
+        raise NeolError("--to = 'onnx' needs the package onnx: pip install 'neol[onnx]'.") from None
     if program.drawn:
         raise NeolError(
             "--to = 'onnx' is not allowed for a network whose weights are drawn at birth and then learned: ONNX has no "
