@@ -23,6 +23,7 @@ from neol.cli.champion import (
     replay_options,
 )
 from neol.cli.check import check_command, check_options
+from neol.cli.live import live_command, live_options
 from neol.cli.options import Parser
 from neol.cli.refine import refine_command, refine_options
 from neol.cli.regret import regret_command, regret_options
@@ -63,6 +64,7 @@ _COMMANDS = {
         "play fresh episodes with a champion", "runs/mine", evaluate_options, evaluate_command
     ),
     "replay": _Command("film one episode of a champion", "runs/mine", replay_options, replay_command),
+    "live": _Command("watch runs and touch lives in a browser", "runs/mine --open", live_options, live_command),
     "draw": _Command("draw a champion and its learning curve", "runs/mine", draw_options, draw_command),
     "export": _Command(
         "write a champion as neat-python network JSON", "runs/mine --out champion.json", export_options,

@@ -48,7 +48,7 @@ class ChangedEnv:
         if on != self._on:
             self.restore()
             for _, path, value in on:
-                self._before.append((path, copy.deepcopy(read(self.env, path))))
+                self._before.append((path, kept(read(self.env, path))))
                 write(self.env, path, value)
             self._on = on
 
@@ -72,6 +72,14 @@ def read(env: Any, path: str) -> Any:
     return holder[last] if isinstance(last, int) else getattr(holder, last)
 
 
+def kept(value: Any) -> Any:
+    """A copy, for when it is set back."""
+    try:
+        return copy.deepcopy(value)
+    except TypeError:  # Box2D's vectors have none, but are set by their numbers
+        return tuple(value)
+
+
 def write(env: Any, path: str, value: Any) -> None:
     holder, last = _walk(env, path)
     if isinstance(last, int):
@@ -91,7 +99,7 @@ def check_attributes(task: Task, world: World) -> None:
         env.reset(seed=0)
         for path, value in world.attributes:
             try:
-                before = copy.deepcopy(read(inner, path))
+                before = kept(read(inner, path))
             except (AttributeError, LookupError, TypeError):
                 raise NeolError(f"change = 'env {path}={value}' is not allowed; '{task.name}' has no {path}.") from None
             try:
