@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from contextlib import closing
-from typing import Any
 
 import numpy as np
 import pytest
+from live_client import champion
 
-from neol.deploy import task_interface
 from neol.deploy.plastic_network import PlasticNetwork
 from neol.envs.registry import make
 from neol.envs.tasks import CHANGING_TASKS, TASKS, Task
@@ -20,34 +19,6 @@ from neol.live.stage import SHARE, LifeStage
 from neol.rollout.gymnasium_episode import one_life
 from neol.rollout.life import life_of
 from neol.rollout.world import world_of
-
-
-def champion(task: Task, seed: int = 0, hidden: int = 2, max_steps: int = 80, **plasticity: Any) -> PlasticNetwork:
-    """A random network for a task, with a recurrent connection, which learns by Hebb."""
-    draw = np.random.default_rng(seed)
-    inputs, outputs = [-1 - i for i in range(task.n_inputs)], list(range(task.n_outputs))
-    inner = [100 + i for i in range(hidden)]
-    nodes = [{"id": k, "type": "input"} for k in inputs]
-    nodes += [
-        {
-            "id": k, "type": "output" if k in outputs else "hidden", "bias": float(draw.normal()), "response": 1.0,
-            "activation": {"name": "tanh", "custom": False}, "aggregation": {"name": "sum", "custom": False},
-        }
-        for k in outputs + inner
-    ]  # fmt: skip
-    pairs = [(a, b) for a in inputs for b in outputs + inner] + [(a, b) for a in inner for b in outputs]
-    pairs += [(inner[0], inner[0])] if inner else []
-    document = {
-        "format_version": "1.0", "network_type": "recurrent", "metadata": {"generator": "neol", "max_steps": max_steps},
-        "topology": {
-            "num_inputs": len(inputs), "num_outputs": len(outputs), "input_keys": inputs, "output_keys": outputs,
-        },
-        "nodes": nodes,
-        "connections": [{"from": a, "to": b, "weight": float(draw.normal()), "enabled": True} for a, b in pairs],
-        "interface": task_interface.to_document(task),
-        "plasticity": {"rule": "hebb", "lr": 0.25, "reward_scale": 0.01, "output_transform": "tanh", **plasticity},
-    }  # fmt: skip
-    return PlasticNetwork.from_json(document)
 
 
 def lived(
