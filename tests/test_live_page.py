@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_client import Address, champion, served, train
+from live_client import Address, champion, served, train, wait_for
 
 from neol.deploy import network_json
 from neol.envs.tasks import TASKS
@@ -17,7 +17,7 @@ from neol.envs.tasks import TASKS
 CHROMIUM = next(
     (p for n in ("chromium", "chromium-browser", "google-chrome", "chrome") if (p := shutil.which(n))), None
 )
-PATIENCE = 240_000  # milliseconds: the first player on a machine compiles
+PATIENCE = 150_000  # milliseconds: the first player on a machine compiles
 ODD = "<img src=x onerror=document.title=1>"
 
 
@@ -66,6 +66,10 @@ class Seen:
         self.page.on("websocket", lambda w: self.asked.append(w.url))
         self.address = address
 
+    def until(self, expression: str) -> None:
+        """Wait for it. (Playwright's own waiting compiles text in the page, which the page's policy forbids.)"""
+        wait_for(lambda: self.page.evaluate(f"() => Boolean({expression})"), PATIENCE / 1000)
+
     def close(self) -> None:
         """It complained of nothing, and asked nobody else."""
         own = (self.address, self.address.replace("http", "ws", 1), "blob:", "data:")
@@ -81,13 +85,13 @@ def test_a_training_is_watched_through_its_third_generation_a_kill_and_a_resume(
     with served(folder) as url:
         seen = Seen(browser, url)
         seen.page.goto(url)
-        seen.page.wait_for_function("neolLive.list")
+        seen.until("neolLive.list")
         seen.page.evaluate("() => { window.same = true; }")
         process = train(folder / "a", "--generations", "100000", wait=False)
         try:
             seen.page.wait_for_selector("tbody a")
             seen.page.click("tbody a")
-            seen.page.wait_for_function("neolLive.runs.a?.generation >= 2")
+            seen.until("neolLive.runs.a?.generation >= 2")
             seen.page.wait_for_selector("figure svg path.curve")
             seen.page.wait_for_selector(".state.running")
         finally:
@@ -96,7 +100,7 @@ def test_a_training_is_watched_through_its_third_generation_a_kill_and_a_resume(
         at = seen.page.evaluate("neolLive.runs.a.generation")
         again = train(folder / "a", "--generations", "100000", "--resume", wait=False)
         try:
-            seen.page.wait_for_function(f"neolLive.runs.a.generation > {at} && neolLive.runs.a.state === 'running'")
+            seen.until(f"neolLive.runs.a.generation > {at} && neolLive.runs.a.state === 'running'")
         finally:
             again.send_signal(signal.SIGKILL)
             again.wait()
@@ -111,17 +115,15 @@ def test_a_click_inverts_the_side_engine_and_the_drawn_weights_change(browser: A
     seen = Seen(browser, address)
     page = seen.page
     page.goto(f"{address}#/life/lander")
-    page.wait_for_function("neolLive.page?.lives?.length === 1")
+    seen.until("neolLive.page?.lives?.length === 1")
     page.keyboard.press("2")
-    page.wait_for_function("neolLive.page.lives.length === 2 && neolLive.page.frame.playing")
+    seen.until("neolLive.page.lives.length === 2 && neolLive.page.frame.playing")
     page.click("button[data-change='action invert of=1']")
-    page.wait_for_function(
-        "neolLive.page.frame.changes.some(c => c.on && c.text.startsWith('action invert of=1 from='))"
-    )
+    seen.until("neolLive.page.frame.changes.some(c => c.on && c.text.startsWith('action invert of=1 from='))")
     page.wait_for_selector("button[data-change='action invert of=1'][aria-pressed=true]")
     before = page.evaluate("neolLive.page.lives.map(v => [...v.network.weights])")
     at = page.evaluate("neolLive.page.frame.lives[0].step")
-    page.wait_for_function(f"neolLive.page.frame.lives[0].step > {at} + 10 || neolLive.page.frame.over")
+    seen.until(f"neolLive.page.frame.lives[0].step > {at} + 10 || neolLive.page.frame.over")
     after = page.evaluate("neolLive.page.lives.map(v => [...v.network.weights])")
     moved = [max(abs(a - b) for a, b in zip(*pair, strict=True)) for pair in zip(before, after, strict=True)]
     assert moved[0] > 1e-4  # the plastic one's, as they are drawn
@@ -129,12 +131,12 @@ def test_a_click_inverts_the_side_engine_and_the_drawn_weights_change(browser: A
     assert page.evaluate("neolLive.page.lives.every(v => v.picture.width === 600)")
     assert "--change" in page.inner_text(".world pre")
     page.keyboard.press("r")
-    page.wait_for_function("neolLive.page.frame.changes.length === 0")
+    seen.until("neolLive.page.frame.changes.length === 0")
     page.keyboard.press("Space")
-    page.wait_for_function("!neolLive.page.frame.playing")
+    seen.until("!neolLive.page.frame.playing")
     at = page.evaluate("neolLive.page.frame.lives[0].step")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function(f"neolLive.page.frame.lives[0].step === {at} + 1")
+    seen.until(f"neolLive.page.frame.lives[0].step === {at} + 1")
     page.keyboard.press("Escape")
     page.wait_for_selector("tbody tr")
     seen.close()

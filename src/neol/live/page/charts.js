@@ -54,6 +54,7 @@ export class Chart {
     let x0 = Math.min(...xs), x1 = Math.max(...xs);
     let y0 = tops || this.options.zero ? Math.min(0, ...ys) : lowest(ys), y1 = Math.max(...ys);
     if (x1 === x0) x1 = x0 + 1;
+    if (y1 === y0 && y0 === 0 && this.options.zero) y1 = 1;
     if (y1 === y0) [y0, y1] = [y0 - (Math.abs(y0) || 1) * 0.1, y1 + (Math.abs(y1) || 1) * 0.1];
     const pad = tops ? 0 : (y1 - y0) * 0.05;
     if (!this.options.zero && !tops) y0 -= pad;

@@ -81,6 +81,8 @@ addEventListener("keydown", (e) => {
   e.preventDefault();
   done();
 });
+// After a click the keyboard is the page's again: Space pauses, and does not press the same button once more.
+main.addEventListener("click", (e) => { if (e.detail) e.target.closest("button")?.blur(); });
 connect();
 if (location.hash) route();
 else main.replaceChildren(el("p", { class: "muted", text: "Reading the folder …" }));

@@ -15,7 +15,7 @@ export class ListPage {
     this.note = el("p", { class: "muted small" });
     this.grids = el("div");
     const head = ["", "run", "state", "task", "learns by", "generation", "best fitness", "held out", "steps/s", "left"];
-    const cells = head.map((h, i) => el("th", { text: h, class: (i > 4 ? "r " : "") + ([3, 4, 5, 8].includes(i) ? "extra" : "") }));
+    const cells = head.map((h, i) => el("th", { text: h, class: (i > 4 ? "r " : "") + ([3, 4, 5, 8, 9].includes(i) ? "extra" : "") }));
     this.element = el("section", {}, this.grids,
       el("div", { class: "row spread" }, el("h1", { text: "Runs" }), el("div", { class: "row" }, this.filter, this.compare)), this.note,
       el("div", { class: "card" }, el("table", {}, el("thead", {}, el("tr", {}, ...cells)), this.body)));
@@ -55,7 +55,7 @@ export class ListPage {
     const cell = (text, kind = "") => el("td", { class: kind, text });
     return el("tr", {}, el("td", {}, box), el("td", {}, el("a", { href: link("run", r.id), text: r.name })), el("td", {}, stateOf(r.state)),
       cell(r.task, "extra"), cell([r.outer, r.rule].filter(Boolean).join(", "), "extra"), cell(number(r.generation), "r extra"),
-      cell(number(r.best), "r"), cell(number(r.held_out), "r"), cell(number(r.steps_per_second, 3), "r extra"), cell(left, "r"));
+      cell(number(r.best), "r"), cell(number(r.held_out), "r"), cell(number(r.steps_per_second, 3), "r extra"), cell(left, "r extra"));
   }
 }
 
