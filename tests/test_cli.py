@@ -32,8 +32,8 @@ from neol.training import run_folder
 from neol.training.configure import configure
 
 COMMANDS = (
-    "train", "refine", "check", "evaluate", "replay", "draw", "export", "study", "report", "baseline", "regret",
-    "tasks",
+    "train", "refine", "check", "evaluate", "adapt", "replay", "live", "draw", "export", "study", "report", "baseline",
+    "regret", "tasks",
 )  # fmt: skip
 TINY = (
     "--pop-size=10", "--generations=2", "--episodes=1", "--max-steps=40", "--threads=1", "--champion-candidates=2",

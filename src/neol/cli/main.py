@@ -24,6 +24,7 @@ from neol.cli.champion import (
     replay_options,
 )
 from neol.cli.check import check_command, check_options
+from neol.cli.live import live_command, live_options
 from neol.cli.options import Parser
 from neol.cli.refine import refine_command, refine_options
 from neol.cli.regret import regret_command, regret_options
@@ -68,6 +69,7 @@ _COMMANDS = {
         adapt_options, adapt_command,
     ),
     "replay": _Command("film one episode of a champion", "runs/mine", replay_options, replay_command),
+    "live": _Command("watch runs and touch lives in a browser", "runs/mine --open", live_options, live_command),
     "draw": _Command("draw a champion and its learning curve", "runs/mine", draw_options, draw_command),
     "export": _Command(
         "take a champion along: C, JavaScript, Python, ONNX or JSON", "runs/mine --to c --out controller.h",

@@ -224,6 +224,23 @@ def _draw_legend(axes: Any, graph: Graph, top: float, shade: Any, activation: st
     )  # fmt: skip
 
 
+def _width(graph: Graph) -> float:
+    """Inches from the inputs to the outputs."""
+    return float(np.clip(1.35 * (len(graph.layers) - 1), 2.6, 11.0))
+
+
+def _gap(graph: Graph, wide: float, mixed: bool) -> float:
+    """Inches between two nodes of a column; `mixed`: a name stands below each."""
+    return max(0.4 if mixed else 0.31, min(0.3 * wide / max(map(len, graph.layers)), 0.6))
+
+
+def lay_out(network: Mapping[str, Any]) -> tuple[Graph, dict[int, Point]]:
+    """What is drawn of a network, and where: inches around (0, 0), y upwards; for those who draw it elsewhere."""
+    graph = _graph(network)
+    wide = _width(graph)
+    return graph, _place(graph, wide, _gap(graph, wide, False))
+
+
 def _largest(values: Iterable[float]) -> float:
     return max((abs(v) for v in values if v and np.isfinite(v)), default=1.0)
 
@@ -254,8 +271,8 @@ def draw_network(
         top, most = _largest(graph.edges.values()), _largest(n.get("bias", 0.0) for n in inner)
         colors = LinearSegmentedColormap.from_list("bias", [NEGATIVE, "white", POSITIVE])
         shade = ScalarMappable(Normalize(-most, most), colors)
-        wide, mixed = float(np.clip(1.35 * (len(graph.layers) - 1), 2.6, 11.0)), len(activations) > 1
-        at = _place(graph, wide, max(0.4 if mixed else 0.31, min(0.3 * wide / max(map(len, graph.layers)), 0.6)))
+        wide, mixed = _width(graph), len(activations) > 1
+        at = _place(graph, wide, _gap(graph, wide, mixed))
         curves = {e: _curve(at, e, e in graph.forward, e[1] in graph.layers[-1]) for e in graph.edges}
         ys = [y for _, y in at.values()] + [float(c[:, 1] @ (0.125, 0.375, 0.375, 0.125)) for c in curves.values()]
         sides = [max((_text_width(names[k], FONT) for k in keys), default=0.0) + 0.4 for keys, _ in ends]

@@ -109,13 +109,13 @@ def render_frames(
     task: Task, phenotype: Phenotypes, life: Life, seed: int, max_steps: int, every: int = 1, trials: int = 1
 ) -> Iterator[tuple[Moment, np.ndarray]]:
     """Live one life; yield every k-th moment and the last, the first one before any step, with a captioned frame."""
-    with closing(_make(task)) as env:
+    with closing(make_pictured(task)) as env:
         for moment in one_life(task, phenotype, life, seed, max_steps, every, env, trials):
-            frame = _render(env, task) if moment.step or moment.trial else _first_render(env, task)
+            frame = picture(env, task) if moment.step or moment.trial else first_picture(env, task)
             yield moment, _caption(frame, moment.step, moment.total, moment.trial + 1 if trials > 1 else 0)
 
 
-def _make(task: Task) -> Any:
+def make_pictured(task: Task) -> Any:
     """The environment, made to draw without a screen."""
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
@@ -129,10 +129,10 @@ def _make(task: Task) -> Any:
         raise NeolError(f"{error}{hint}") from error
 
 
-def _first_render(env: Any, task: Task) -> np.ndarray:
+def first_picture(env: Any, task: Task) -> np.ndarray:
     """The first frame. MuJoCo sets up OpenGL here, which fails where its libraries are not installed."""
     if ".mujoco" not in type(env.unwrapped).__module__:
-        return _render(env, task)
+        return picture(env, task)
     backend = os.environ.get("MUJOCO_GL", "")
     try:
         if backend in ("egl", "osmesa"):  # Gymnasium's viewer prints a traceback of its own if this fails within it
@@ -146,7 +146,7 @@ def _first_render(env: Any, task: Task) -> np.ndarray:
         ) from error
 
 
-def _render(env: Any, task: Task) -> np.ndarray:
+def picture(env: Any, task: Task) -> np.ndarray:
     """A frame uint8 (H, W, 3), or a NeolError: not every environment has pictures."""
     try:
         frame = env.render()

@@ -49,7 +49,7 @@ class ChangedEnv:
         if on != self._on:
             self.restore()
             for _, path, value in on:
-                self._before.append((path, copy.deepcopy(read(self.env, path))))
+                self._before.append((path, kept(read(self.env, path))))
                 write(self.env, path, value)
             self._on = on
 
@@ -71,6 +71,14 @@ def _walk(env: Any, path: str) -> tuple[Any, str | int]:
 def read(env: Any, path: str) -> Any:
     holder, last = _walk(env, path)
     return holder[last] if isinstance(last, int) else getattr(holder, last)
+
+
+def kept(value: Any) -> Any:
+    """A copy, for when it is set back."""
+    try:
+        return copy.deepcopy(value)
+    except TypeError:  # Box2D's vectors have none, but are set by their numbers
+        return tuple(value)
 
 
 def write(env: Any, path: str, value: Any) -> None:
@@ -105,7 +113,7 @@ def check_attributes(task: Task, world: World) -> None:
         env.reset(seed=0)
         for path, value in world.attributes:
             try:
-                before = copy.deepcopy(read(inner, path))
+                before = kept(read(inner, path))
             except (AttributeError, LookupError, TypeError):
                 raise NeolError(f"change = 'env {path}={value}' is not allowed; '{task.name}' has no {path}.") from None
             if _is_inner(inner, path):

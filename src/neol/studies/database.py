@@ -78,15 +78,17 @@ CREATE TABLE timing (run INTEGER REFERENCES runs, generation INTEGER, wall_secon
 class Database:
     """The study.sqlite of a study's folder. Safe with several processes at once."""
 
-    def __init__(self, folder: Path, patience: float = PATIENCE) -> None:
+    def __init__(self, folder: Path, patience: float = PATIENCE, read_only: bool = False) -> None:
         self.path, self._patience = folder / DATABASE, patience
+        self._read_only = read_only  # not even a writer that was killed is undone
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection that sees one state and changes nothing."""
         if not self.path.is_file():
             raise NeolError(f"'{self.path.parent}' is not a study's folder: it has no {DATABASE}.")
-        mode = "rw" if os.access(self.path.parent, os.W_OK) else "ro"  # rw: a writer that was killed is undone
+        undoes = os.access(self.path.parent, os.W_OK) and not self._read_only
+        mode = "rw" if undoes else "ro"  # rw: a writer that was killed is undone
         with _faults(self.path), closing(self._connect(mode)) as db:
             self._check(db)
             yield db

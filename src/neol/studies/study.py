@@ -120,9 +120,9 @@ def json_object(text: str) -> dict[str, Any]:
 class Study:
     """What a study left: `tasks`, `arms`, `rows`, `scores(metric)`, `history(run)`, `champion(run)`."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], database: Database | None = None) -> None:
         self.path = as_path(path, "path")
-        self.database = Database(self.path)
+        self.database = database or Database(self.path)
         with self.database.reading() as db:
             facts = typed.rows(db.execute("SELECT name, value FROM study"), _FACTS, "study")
             arms = typed.rows(db.execute("SELECT arm, label, control_of FROM arms ORDER BY position"), _ARMS, "arms")
