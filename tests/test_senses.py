@@ -150,3 +150,9 @@ def test_senses_that_there_are_not_are_refused() -> None:
         champion({}, 3, ["reward"])
     with pytest.raises(neol.NeolError, match="a batch of observations is not allowed"):
         champion({}, 3, ["action"]).predict(np.zeros((4, 1)))
+
+
+def test_a_network_with_senses_is_not_exported_as_code(tmp_path: Path) -> None:
+    with pytest.raises(neol.NeolError, match="the network has senses"):
+        neol.export_controller(champion({}, 3, ["action"]), out=tmp_path / "net.h")
+    assert not (tmp_path / "net.h").exists()

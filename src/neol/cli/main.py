@@ -65,7 +65,7 @@ _COMMANDS = {
         "play fresh episodes with a champion", "runs/mine", evaluate_options, evaluate_command
     ),
     "adapt": _Command(
-        "show how a champion meets a change of its world", "runs/mine --change 'action invert from=200'",
+        "show how a champion meets a change of its world", "runs/mine --out adapt.svg",
         adapt_options, adapt_command,
     ),
     "replay": _Command("film one episode of a champion", "runs/mine", replay_options, replay_command),

@@ -13,6 +13,8 @@ import numpy as np
 
 from neol.config.sections import AGGREGATION_ID
 from neol.deploy.plastic_network import LARGEST_INPUT, PlasticNetwork
+from neol.envs.senses import NO_SENSES
+from neol.errors import NeolError
 from neol.export.kernel_source import names_read, tree_of
 from neol.network.actions import FREE, Component, action_map
 from neol.network.normalization import CLIP
@@ -99,6 +101,11 @@ class Program:
 
 def program(net: PlasticNetwork) -> Program:
     """What a network computes from birth on; weights that it has learned since are left out."""
+    if net.senses != NO_SENSES:
+        raise NeolError(
+            "the network has senses (its last reward or action as inputs), which exported code does not fill in; "
+            "export it as json, or train without senses."
+        )
     return Program(**_network(net), **_learning(net), **_actions(net), **_ids(net), interface=net.interface)
 
 

@@ -71,7 +71,7 @@ class LiveLife:
         )
         self._records, self._slots = new_records(shard), new_slots(self.phenotype, 1)
         self._window = new_window(1, 1, shard, 0, 1)
-        self._world_now, self._state = world, new_world_state(world.changes, 1, names)
+        self._world_now, self._state = world, new_world_state(world.changes, 1, names, self.task.n_outputs)
         self._read_action = action_reader(
             self._window.action[0], self.task.components, self.task.action_shape, self.task.action_dtype
         )
@@ -174,9 +174,9 @@ class LiveLife:
         """Another world, with what the old one's changes drew and remember; they come first in both lists."""
         world = self._world(texts)
         self.restore()
-        state = new_world_state(world.changes, 1, self._state.name)
+        state = new_world_state(world.changes, 1, self._state.name, self.task.n_outputs)
         begin_life(world.changes, state, 0, 0)  # draws the same for the same places of the list
-        state.clock[...] = self._state.clock
+        state.clock[...], state.felt[...] = self._state.clock, self._state.felt
         _carry_memory(self._world_now, self._state, world, state)
         self.texts, self._world_now, self._state = texts, world, state
         self._renew()

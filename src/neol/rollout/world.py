@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neol.config.changes import COUNTS, NEVER, OPS, WHATS, FittedChange, fit_changes
+from neol.envs.senses import WORLD, places
 from neol.envs.tasks import Task
+from neol.errors import NeolError
 from neol.jit import inlined, kernel
 from neol.network.actions import BOUNDED
 from neol.network.activations import clip
@@ -72,6 +74,9 @@ def world_of(task: Task, texts: Sequence[str], max_steps: int, trials: int = 1) 
     fitted = list(enumerate(fit_changes(texts, task.observed, task.actions, max_steps, trials)))
     ordered = sorted(fitted, key=lambda item: WHATS.index(item[1].change.what))  # stable
     changes = [f for _, f in ordered]
+    told = task.n_inputs - places(task.senses, len(task.observed), task.n_outputs).world
+    if told < len(changes) and WORLD in task.senses:
+        raise NeolError(f"{len(changes)} changes are not allowed; the network is told of {told}, not of more.")
     parts = [WHATS.index(f.change.what) for f in changes]
     acts = ACTION in parts
     limit = np.full(task.n_outputs if acts else 0, np.inf)
