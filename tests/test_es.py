@@ -161,6 +161,13 @@ def test_a_topology_that_is_none_is_refused_in_one_sentence(topology: str) -> No
         configure("cartpole", outer="es", topology=topology)
 
 
+@pytest.mark.parametrize("topology", ["9999,9999", "10000", "3000,20,3000"])
+def test_a_topology_that_no_memory_holds_is_refused_before_it_is_made(topology: str, tmp_path: Path) -> None:
+    with pytest.raises(neol.NeolError, match=r"topology = '.*' is not allowed; it has .* connections, and must have"):
+        neol.train("cartpole", out=tmp_path / "run", outer="es", topology=topology, generations=1, **TINY)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_champions_topology_is_searched_from_new_weights(tmp_path: Path) -> None:
     first = neol.train("cartpole", out=tmp_path / "a", outer="es", topology="3", generations=3, **TINY)
     again = neol.train(

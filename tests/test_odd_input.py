@@ -200,9 +200,9 @@ def test_a_pipe_in_a_runs_folder_is_not_waited_for(
 def test_a_network_of_many_nodes_with_one_twice_is_refused_quickly(run: neol.Run) -> None:
     document = json.loads(run.champion_path.read_text())
     node = next(n for n in document["nodes"] if n["type"] == "output")
-    document["nodes"] += [{**node, "id": i, "type": "hidden"} for i in [*range(10, 50_010), 77]]
+    document["nodes"] += [{**node, "id": i, "type": "hidden"} for i in [*range(10, 50_010), 50_009]]
     began = time.process_time()
-    with pytest.raises(NeolError, match="has node 77 twice"):
+    with pytest.raises(NeolError, match="has node 50009 twice"):
         neol.PlasticNetwork.from_json(document)
     assert time.process_time() - began < 10.0
 

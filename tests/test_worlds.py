@@ -306,6 +306,7 @@ WRONG = {
     "env 3=2": "'3' is no path of attributes",
     "env gravity": "an attribute needs a value",
     "env gravity=x": "an attribute needs a value",
+    f"env gravity={'9' * 400}": "an attribute needs a value",
 }
 
 

@@ -237,6 +237,7 @@ def main() -> int:
     if args.worker:
         serve(args.work, args.name, args.seed)
         return 0
+    args.work = args.work.resolve()  # workers have folders of their own
     args.work.mkdir(parents=True, exist_ok=True)
     prepare(args.work)
     if args.case is not None:

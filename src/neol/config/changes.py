@@ -147,7 +147,7 @@ def _literal(text: str, said: str, given: bool) -> Any:
     except ValueError:
         value = None
     items = value if isinstance(value, list) else [value]
-    if not given or not items or not all(isinstance(v, bool | int | float) and math.isfinite(v) for v in items):
+    if not given or not items or not all(isinstance(v, bool | int | float) and abs(v) <= 1e300 for v in items):
         raise _wrong(text, "an attribute needs a value: PATH=NUMBER, true, false or [NUMBER,NUMBER]")
     return value
 

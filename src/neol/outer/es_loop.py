@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from neol.arrays import Array, Declared
+from neol.errors import NeolError
 from neol.neat.evolution import finite_fitness
 from neol.neat.genome import Genomes, concatenate, take
 from neol.outer.base import Outcome, Problem, best
 from neol.outer.hall import Hall
 from neol.outer.search_space import search_space, to_genomes, to_vectors
-from neol.outer.strategy import Strategy, knobs
+from neol.outer.strategy import CMA, Strategy, knobs
 from neol.outer.topology import starting_topology
+
+MOST_NUMBERS = 10_000  # of cma: 800 MB
 
 
 class EsLoop:
@@ -23,6 +26,11 @@ class EsLoop:
         topology, _ = starting_topology(problem)
         self.space = search_space(topology, problem.config.evolution, problem.inputs, problem.outputs)
         self.knobs = knobs(problem.config.es, self.space.size)
+        if self.knobs.kind == CMA and self.space.size > MOST_NUMBERS:
+            raise NeolError(
+                f"es = 'cma' is not allowed for {self.space.size:,} numbers: its covariance has the square of that; "
+                f"it must be sep-cma, ars, openai or pgpe above {MOST_NUMBERS:,}."
+            )
         self.strategy = Strategy(self.knobs, to_vectors(self.space, topology)[0], self.space.scale)
         self.hall = Hall()
         self._sample()

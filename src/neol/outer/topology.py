@@ -8,11 +8,14 @@ from itertools import pairwise
 from neol import seeding
 from neol.config.checks import hidden_sizes
 from neol.config.sections import NeatConfig
+from neol.errors import NeolError
 from neol.neat.genes import CONNECTION, genes_of
 from neol.neat.genome import Genomes, first_population, numbered, take
 from neol.neat.innovation import Innovations, ensure_capacity
 from neol.outer.base import Problem
 from neol.outer.growth import usual, with_connection
+
+MOST_CONNECTIONS = 50_000  # of layers
 
 
 def starting_topology(problem: Problem) -> tuple[Genomes, Innovations]:
@@ -49,6 +52,12 @@ def layered(
     config: NeatConfig, inputs: int, outputs: int, sizes: tuple[int, ...], seed: int
 ) -> tuple[Genomes, Innovations]:
     """Fully connected layers."""
+    count = sum(a * b for a, b in pairwise((inputs, *sizes, outputs)))
+    if count > MOST_CONNECTIONS:
+        raise NeolError(
+            f"topology = '{','.join(map(str, sizes))}' is not allowed; it has {count:,} connections, and must have at "
+            f"most {MOST_CONNECTIONS:,}."
+        )
     layers, first = [list(range(-1, -inputs - 1, -1))], outputs
     for size in sizes:
         layers.append(list(range(first, first + size)))
