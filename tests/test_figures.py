@@ -71,6 +71,21 @@ def test_svg_has_names_nodes_and_enabled_edges(tmp_path: Path, size: tuple[int, 
     assert [p.name for p in path.parent.iterdir()] == ["n.svg"]
 
 
+def test_modulatory_nodes_are_diamonds_and_what_they_send_is_dotted(tmp_path: Path) -> None:
+    net = network(4, 2, 3)
+    for wire in net["connections"]:
+        wire["enabled"] = True
+    plain = draw_network(net, tmp_path / "plain.svg").read_text()
+    gate = next(n for n in net["nodes"] if n["type"] == "hidden")
+    gate["role"] = "modulatory"
+    path = draw_network(net, tmp_path / "n.svg")
+    sent = [c for c in net["connections"] if c["from"] == gate["id"]]
+    assert sent and "gates what its target learns" in drawn(path)[1]
+    assert path.read_text().count("stroke-dasharray") == plain.count("stroke-dasharray") + len(sent) + 1  # its legend
+    outline = ElementTree.parse(path).find(f".//*[@id='node_{gate['id']}']/{{*}}path")
+    assert outline is not None and "C" not in outline.attrib["d"]  # straight lines only
+
+
 def test_ids_where_names_are_missing(tmp_path: Path) -> None:
     _, texts = drawn(draw_network(network(4, 2, 0), tmp_path / "n.svg", ["first"]))
     assert {"first", "-2", "-3", "-4", "0", "1"} <= set(texts)

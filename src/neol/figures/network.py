@@ -12,6 +12,7 @@ from neol.figures.large_network import draw_large, is_large
 from neol.figures.style import FAINT, FONT, INK, MUTED, NEGATIVE, POSITIVE, SUFFIXES, AnyPath, save, shown, style
 from neol.files import check_suffix, replacing
 
+DOTTED: Any = (0, (1, 1))  # connections that gate learning
 RADIUS, SMALL = 0.105, 7.0  # a node's radius in inches; small text in points
 Edge = tuple[int, int]
 Point = tuple[float, float]
@@ -24,6 +25,11 @@ class Graph(NamedTuple):
     edges: dict[Edge, float]  # (from, to): weight
     forward: set[Edge]  # the edges that lead to a later column
     nodes: dict[int, dict[str, Any]]  # id: the node's entry in the file
+
+    @property
+    def gates(self) -> set[int]:
+        """Modulatory nodes: they send no signal, but decide how much their targets learn."""
+        return {k for k, node in self.nodes.items() if node.get("role") == "modulatory"}
 
 
 def _search(follow: Mapping[int, Sequence[int]], roots: Sequence[int]) -> tuple[list[int], set[Edge]]:
@@ -166,7 +172,8 @@ def _draw_edges(axes: Any, curves: Mapping[Edge, np.ndarray], graph: Graph, top:
     for (a, b), weight in sorted(graph.edges.items(), key=lambda item: (abs(item[1]), item[0])):
         points, strength = curves[a, b], min(abs(weight) / top, 1.0)
         look: dict[str, Any] = {"color": NEGATIVE if weight < 0 else POSITIVE, "alpha": 0.22 + 0.68 * strength}
-        pen = {"ls": "-" if (a, b) in graph.forward else (0, (3, 2)), "lw": 0.5 + thick * strength, "capstyle": "butt"}
+        dashes = DOTTED if a in graph.gates else "-" if (a, b) in graph.forward else (0, (3, 2))
+        pen = {"ls": dashes, "lw": 0.5 + thick * strength, "capstyle": "butt"}
         axes.add_patch(PathPatch(Outline(points, code), fill=False, zorder=2, gid=f"edge_{a}_{b}", **pen, **look))
         if (a, b) not in graph.forward:
             way = 0.1 * (points[3] - points[2]) / np.hypot(*(points[3] - points[2]))
@@ -176,14 +183,18 @@ def _draw_edges(axes: Any, curves: Mapping[Edge, np.ndarray], graph: Graph, top:
 
 
 def _draw_nodes(axes: Any, at: dict[int, Point], graph: Graph, names: dict[int, str], shade: Any, mixed: bool) -> None:
-    from matplotlib.patches import Circle
+    from matplotlib.patches import Circle, RegularPolygon
 
     used = {k for e in graph.edges for k in e} | set(graph.layers[-1])
     for key, (x, y) in at.items():
         first, last = key in graph.layers[0], key in graph.layers[-1]
         node, alpha = graph.nodes.get(key, {}), 1.0 if key in used else FAINT
         fill = "white" if first else shade.to_rgba(node.get("bias", 0.0))
-        axes.add_patch(Circle((x, y), RADIUS, fc=fill, ec=INK, lw=1.0, alpha=alpha, zorder=3, gid=f"node_{key}"))
+        look: dict[str, Any] = {"fc": fill, "ec": INK, "lw": 1.0, "alpha": alpha, "zorder": 3, "gid": f"node_{key}"}
+        diamond = key in graph.gates
+        axes.add_patch(
+            RegularPolygon((x, y), 4, radius=1.25 * RADIUS, **look) if diamond else Circle((x, y), RADIUS, **look)
+        )
         if first or last:
             side, align = (-1, "right") if first else (1, "left")
             axes.text(x + side * (RADIUS + 0.09), y, names[key], ha=align, va="center_baseline", alpha=alpha)
@@ -213,6 +224,8 @@ def _draw_legend(axes: Any, graph: Graph, top: float, shade: Any, activation: st
     }
     if len(graph.forward) < len(graph.edges):
         items["recurrent"] = line(MUTED, ls=(0, (3, 2)))
+    if graph.gates & {a for a, _ in graph.edges}:
+        items["gates what its target learns"] = (dot("white", marker="D", ms=6), line(MUTED, ls=DOTTED))
     if {*graph.layers[0]} - {k for e in graph.edges for k in e}:
         items["unused input"] = dot("white", alpha=FAINT)
     if activation:
