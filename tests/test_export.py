@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ def test_plain_python_lives_the_kernels_life_to_the_bit() -> None:
         assert difference(found, reference(i).lived) == 0.0, i
 
 
+@cache
 def static(seed: int) -> exported.Reference:
     """A random network that does not learn, and its life."""
     document = exported.random_document(seed)
