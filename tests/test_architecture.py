@@ -25,6 +25,8 @@ HEAVY = {
     "jax",
     "flax",
     "tensorboard",
+    "onnx",
+    "onnxruntime",
     "mujoco",
     "imageio_ffmpeg",
 }

@@ -483,8 +483,15 @@ BAD: dict[str, tuple[Build, str]] = {
     "draw several into one file": (lambda r, o, t: ["draw", r, o, "--out", t / "a.svg"], "--out is for one RUN, not 2"),
     "draw several of which one is none": (lambda r, o, t: ["draw", o, t / "nothing"], "No such file"),
     "draw several of which one is no run": (lambda r, o, t: ["draw", o, t], "not a run's folder"),
-    "export as ONNX": (lambda r, o, t: ["export", r, "--out", t / "x.onnx"], "neat-python's network JSON"),
-    "export as nothing": (lambda r, o, t: ["export", r, "--out", t / "champion"], "must end in .json"),
+    "export as nothing": (lambda r, o, t: ["export", r, "--out", t / "champion"], "its end says the format"),
+    "export C as Python": (lambda r, o, t: ["export", r, "--to", "c", "--out", t / "x.py"], "must end in .h"),
+    "export to Rust": (lambda r, o, t: ["export", r, "--to", "rust"], "--to = 'rust' is not allowed"),
+    "export in halves": (lambda r, o, t: ["export", r, "--to", "c", "--precision", "half"], "must be double or float"),
+    "export JS in floats": (lambda r, o, t: ["export", r, "--to", "js", "--precision", "float"], "js has only one"),
+    "export a bad name": (lambda r, o, t: ["export", r, "--to", "c", "--name", "2 fast"], "--name = '2 fast'"),
+    "export named Python": (lambda r, o, t: ["export", r, "--to", "python", "--name", "x"], "only what is exported"),
+    "export ONNX to the screen": (lambda r, o, t: ["export", r, "--to", "onnx"], "--out is missing"),
+    "export static C": (lambda r, o, t: ["export", r, "--to", "c", "--static"], "--static is for json"),
     "export below a file": (lambda r, o, t: ["export", r, "--out", toml(t, "") / "a.json"], "cannot write"),
     "export over a folder": (lambda r, o, t: ["export", r, "--out", t], "cannot write"),
     "max-steps beyond 32 bits": (training_with("--max-steps", 2**40), "max_steps"),
@@ -748,7 +755,12 @@ def all_commands_on(content: str) -> None:
         file = Path(folder) / "net.json"
         file.write_text(content, encoding="utf-8", newline="")
         play = ["evaluate", file, "--episodes=1", "--threads=1"]
-        for words in ([*play, "--max-steps=5"], play, ["export", file]):
+        for words in (
+            [*play, "--max-steps=5"],
+            play,
+            ["export", file],
+            *(["export", file, "--to", to] for to in ("c", "js", "python")),
+        ):
             done = neol_(*words)
             assert done.code == 0 or is_one_sentence(done, done.code), (words[0], content, done)
 

@@ -25,6 +25,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "neol"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
+LANDER = ROOT / "tests" / "data" / "lander" / "champion.json"
 SMALL = ("--pop-size=10", "--generations=2", "--max-steps=20", "--champion-episodes=4", "--quiet")
 SITE = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
 
@@ -116,7 +117,18 @@ def test_the_wheel_holds_every_file_of_the_package_and_the_bundled_studies(wheel
 
 
 def test_the_core_brings_no_heavy_extra(installed: Installed) -> None:
-    heavy = {"ray", "torch", "jax", "jaxlib", "playwright", "tensorboard", "pandas", "stable-baselines3", "sbx-rl"}
+    heavy = {
+        "ray",
+        "torch",
+        "jax",
+        "jaxlib",
+        "playwright",
+        "tensorboard",
+        "pandas",
+        "stable-baselines3",
+        "sbx-rl",
+        "onnx",
+    }
     assert not heavy & set(needed(["neol"]))
     assert heavy <= set(needed(["neol[all,dev]"]))
     for module in ("ray", "torch", "jax", "playwright", "pytest"):  # the environment of these tests is an honest one
@@ -162,6 +174,7 @@ def test_a_study_of_the_paper_runs_by_name_and_is_reported(installed: Installed)
         (("train", "cartpole", *SMALL, "--executor=ray", "--out=without-ray"), "ray"),
         (("study", "run", "paper/smoke", "--quiet", "--executor=ray", "--out=study-without-ray"), "ray"),
         (("baseline", "ppo", "cartpole", "--max-env-steps=9", "--out=without-baselines"), "baselines"),
+        (("export", LANDER, "--out=without-onnx.onnx"), "onnx"),
     ],
 )
 def test_a_missing_extra_is_one_sentence_with_the_command_that_installs_it(

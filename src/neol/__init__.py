@@ -18,6 +18,7 @@ _HOME = {
     "check": "rollout.check_environment",
     "configure": "training.configure",
     "evaluate": "deploy.evaluation",
+    "export_controller": "export.targets",
     "load": "training.run",
     "refine": "training.refine",
     "replay": "deploy.evaluation",
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from neol.deploy.evaluation import replay as replay
     from neol.deploy.plastic_network import PlasticNetwork as PlasticNetwork
     from neol.errors import NeolError as NeolError
+    from neol.export.targets import export_controller as export_controller
     from neol.rollout.check_environment import check as check
     from neol.rollout.check_report import CheckReport as CheckReport
     from neol.studies.study import Study as Study

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,12 @@ def draw_options(p: argparse.ArgumentParser) -> None:
 
 def export_options(p: argparse.ArgumentParser) -> None:
     _run_argument(p)
-    p.add_argument("--out", type=path_of, metavar="FILE", help="file to write, .json (default: print it)")
-    p.add_argument("--static", action="store_true", help="leave out what neat-python's format does not have")
+    p.add_argument("--to", metavar="FORMAT", help="c, js, python, onnx or json (by the end of --out, else json)")
+    text = "file to write: .h, .js, .mjs, .py, .onnx or .json (default: print it)"
+    p.add_argument("--out", type=path_of, metavar="FILE", help=text)
+    p.add_argument("--name", help="what the names of C begin with (the file's name, else the run's)")
+    p.add_argument("--precision", metavar="TYPE", help="float or double, of C (double) and ONNX (float)")
+    p.add_argument("--static", action="store_true", help="json without what neat-python's format does not have")
 
 
 def _change_option(p: argparse.ArgumentParser) -> None:
@@ -158,20 +163,18 @@ def _drawing(net: Any, out: Path, title: str = "") -> Path:
 
 
 def export_command(args: argparse.Namespace) -> int:
-    from neol.deploy.network_json import dump
-    from neol.files import write_atomic
+    from neol.export.onnx_graph import NOTE
+    from neol.export.targets import export_controller, target_of
+    from neol.export.texts import identifier
 
-    if args.out is not None and args.out.suffix.lower() != ".json":
-        raise NeolError(
-            f"cannot write '{args.out}': the one format to export is neat-python's network JSON, "
-            "and the file name must end in .json."
-        )
-    document = network_of(args.run).to_json()
-    if args.static:
-        document = {k: v for k, v in document.items() if k not in ("plasticity", "interface", "life")}
+    to, name = target_of(args.to, args.out), args.name
     if args.out is None:
-        print(dump(document), end="")
-    else:
-        write_atomic(args.out, dump(document))
-        print(args.out)
+        if to == "onnx":
+            raise NeolError("--out is missing; onnx is not text, so it needs a file whose name ends in .onnx.")
+        if to == "c" and name is None:
+            name = identifier(args.run.absolute().name.removesuffix(".json"))
+    content = export_controller(network_of(args.run), to, args.out, name, args.precision, args.static)
+    print(content if args.out is None else args.out, end="" if args.out is None else "\n")
+    if to == "onnx":
+        print(f"neol: {NOTE}", file=sys.stderr)
     return 0

@@ -67,8 +67,8 @@ _COMMANDS = {
     "live": _Command("watch runs and touch lives in a browser", "runs/mine --open", live_options, live_command),
     "draw": _Command("draw a champion and its learning curve", "runs/mine", draw_options, draw_command),
     "export": _Command(
-        "write a champion as neat-python network JSON", "runs/mine --out champion.json", export_options,
-        export_command,
+        "take a champion along: C, JavaScript, Python, ONNX or JSON", "runs/mine --to c --out controller.h",
+        export_options, export_command,
     ),
     "study": _Command("arms x grid x seeds, resumable", "run paper/smoke", study_options, study_command),
     "report": _Command("a study's results as one page", "runs/study-smoke", report_options, report_command),
