@@ -14,8 +14,6 @@ from neol.errors import NeolError
 from neol.figures.style import shown
 from neol.files import finite
 from neol.live.run_files import RUNNING, RunFiles, held_locks, read_champion
-from neol.studies.database import DATABASE, DONE, FAILED, Database
-from neol.studies.study import Study
 from neol.training import run_folder
 
 DEEPEST, MOST_RUNS, MOST_STUDIES, MOST_FOLDERS = 4, 2000, 8, 20_000
@@ -48,8 +46,11 @@ class Library:
         self.whole = True
         for count, (folder, files) in enumerate(_walk(self.root, DEEPEST)):
             name = folder.relative_to(self.root).as_posix()
-            if DATABASE in files and len(studies) < MOST_STUDIES:
-                studies[name] = folder
+            if len(studies) < MOST_STUDIES and any(f.endswith(".sqlite") for f in files):
+                from neol.studies.database import DATABASE  # not before there is one: it loads much
+
+                if DATABASE in files:
+                    studies[name] = folder
             if run_folder.CONFIG in files:
                 found[name] = self.runs.get(name) or RunFiles(folder)
             if len(found) >= MOST_RUNS or count >= MOST_FOLDERS:
@@ -117,6 +118,8 @@ class Library:
 
     def _grid(self, name: str, folder: Path) -> dict[str, Any]:
         """A study's cells and their states; read again only where its database has changed."""
+        from neol.studies.database import DATABASE, DONE, FAILED
+
         stamp = None
         with suppress(OSError):
             found = os.lstat(folder / DATABASE)
@@ -162,6 +165,9 @@ def _walk(root: Path, depth: int) -> Iterator[tuple[Path, set[str]]]:
 
 def _read_grid(folder: Path) -> dict[str, Any]:
     """A study's cells, read from its database without touching it; or why that is not possible."""
+    from neol.studies.database import Database
+    from neol.studies.study import Study
+
     try:
         study = Study(folder, Database(folder, PATIENCE, read_only=True))
         rows = study.rows[:MOST_CELLS]
