@@ -76,7 +76,8 @@ def test_modulatory_nodes_are_diamonds_and_what_they_send_is_dotted(tmp_path: Pa
     for wire in net["connections"]:
         wire["enabled"] = True
     plain = draw_network(net, tmp_path / "plain.svg").read_text()
-    gate = next(n for n in net["nodes"] if n["type"] == "hidden")
+    outputs = net["topology"]["output_keys"]
+    gate = next(n for n in net["nodes"] if n["id"] >= 0 and n["id"] not in outputs)
     gate["role"] = "modulatory"
     path = draw_network(net, tmp_path / "n.svg")
     sent = [c for c in net["connections"] if c["from"] == gate["id"]]
