@@ -25,6 +25,7 @@ from neol.errors import NeolError
 from neol.neat.genome import Genomes
 from neol.network.phenotype import compile_phenotypes
 from neol.rollout import shards as rollout
+from neol.rollout.attributes import check_attributes
 from neol.rollout.envpool_player import EnvPoolEngine
 from neol.rollout.gymnasium_episode import one_life
 from neol.rollout.gymnasium_player import LocalGymnasium
@@ -339,3 +340,12 @@ def test_an_attribute_that_is_not_there_is_refused_before_anything_is_written(tm
 def test_a_text_says_what_it_means() -> None:
     change = parse_change("action invert of=1,3-5 p=0.25 from=100..300 to=400 count=trial group=legs")
     assert change[1:10] == ("action", "gain", -1.0, ("1", "3-5"), 0.25, (100, 300), (400, 400), "trial", "legs")
+
+
+@pytest.mark.parametrize(
+    ("task", "text"),
+    [("cartpole", "env gravity=1e300"), ("Hopper-v5", "env frame_skip=1000000000"), ("cartpole", "env masspole=nan")],
+)
+def test_an_attribute_is_not_set_to_a_number_with_which_a_simulator_would_take_for_ever(task: str, text: str) -> None:
+    with pytest.raises(NeolError, match="is not allowed"):
+        check_attributes(found := find(task), world_of(found, [text], 10))

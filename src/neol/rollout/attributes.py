@@ -19,6 +19,8 @@ from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.rollout.world import ATTRIBUTE, World, WorldState
 
+MOST = 1000  # times as large as what it was may a changed number be
+
 
 class Attributes:
     """The attributes that a world changes, in the life of slot 0."""
@@ -104,6 +106,21 @@ def _is_inner(env: Any, path: str) -> bool:
     return isinstance(present, int) and not isinstance(present, bool) and through_code
 
 
+def _largest(before: Any) -> float:
+    """The largest number that may stand in the place of another: with one far beyond it a simulator takes for ever."""
+    try:
+        return MOST * max(1.0, float(np.abs(np.asarray(before, np.float64)).max(initial=0.0)))
+    except (TypeError, ValueError):
+        return np.inf
+
+
+def _is_number_beyond(value: Any, largest: float) -> bool:
+    try:
+        return not bool((np.abs(np.asarray(value, np.float64)) <= largest).all())
+    except (TypeError, ValueError):
+        return False
+
+
 def check_attributes(task: Task, world: World) -> None:
     """A NeolError where an attribute is not there, or does not take its value."""
     if not world.attributes:
@@ -120,6 +137,11 @@ def check_attributes(task: Task, world: World) -> None:
                 raise NeolError(
                     f"change = 'env {path}={value}' is not allowed; {path} is a whole number of the simulator's own, "
                     "an id or a size, which must stay as it is."
+                )
+            if _is_number_beyond(value, largest := _largest(before)):
+                raise NeolError(
+                    f"change = 'env {path}={value}' is not allowed; numbers of {path} must be from {-largest:g} to "
+                    f"{largest:g}, {MOST:,} times what is there."
                 )
             try:
                 write(inner, path, value)
