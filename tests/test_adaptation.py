@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from PIL import Image
 
 import neol
 from neol.cli.main import main
@@ -100,10 +101,12 @@ def test_the_command_prints_a_table_and_draws_it(tmp_path: Path, capsys: pytest.
     run = neol.train("tmaze", out=tmp_path / "run", pop_size=8, elitism=1, generations=2, champion_candidates=2,
                      champion_trials=2, champion_episodes=2, progress=False)  # fmt: skip
     words = ["adapt", str(run.path), "--lives", "6"]
-    assert main([*words, "--out", str(tmp_path / "a.svg")]) == 0
+    assert main([*words, "--out", str(tmp_path / "a.svg"), "--film", str(tmp_path / "twins.gif")]) == 0
     printed = capsys.readouterr().out
     assert "6 of 6 lives changed" in printed and "frozen" in printed
     assert "since the world changed" in (tmp_path / "a.svg").read_text(encoding="utf-8")
+    with Image.open(tmp_path / "twins.gif") as film:
+        assert film.n_frames == 72 and film.size == (404, 169)  # 3 s before the change and 6 s after it, 8 a second
     assert main([*words, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["changed"] == 6 and set(facts) >= {"learning", "frozen", "static", "since", "window"}
@@ -116,9 +119,18 @@ def test_bad_input_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture
         ("--lives", "0"): "lives = 0 is not allowed",
         (): "does not say which task",
         ("--out", str(tmp_path / "a.gif")): ".svg or .png",
+        ("--film", str(tmp_path / "a.svg")): ".mp4 or .gif",
     }
     for words, said in cases.items():
         assert main(["adapt", str(file), *words]) == 2
         error = capsys.readouterr().err.strip()
         assert said in error and "\n" not in error
     assert not (tmp_path / "a.gif").exists()
+
+
+def test_a_film_of_what_does_not_change_or_has_no_pictures_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(neol.NeolError, match="cannot film it: the world did not change"):
+        neol.adapt(network(), Paid, lives=2, film=tmp_path / "a.gif")
+    with pytest.raises(neol.NeolError, match="picture|render"):
+        neol.adapt(network(), Turning, lives=2, film=tmp_path / "a.gif")
+    assert list(tmp_path.iterdir()) == []

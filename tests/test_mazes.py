@@ -11,6 +11,7 @@ from test_trials import population, same
 
 from neol import seeding
 from neol.config.sections import PlasticityConfig
+from neol.envs.maze_picture import BLUE, GREEN, INK, ORANGE, H, W
 from neol.envs.registry import choose_engine, find, make
 from neol.envs.tasks import CHANGING_TASKS, Task
 from neol.errors import NeolError
@@ -202,3 +203,45 @@ def test_an_engine_that_a_task_does_not_have_is_refused() -> None:
         choose_engine(find("cartpole"), "native")
     with pytest.raises(NeolError, match="engine = 'envpool' is not allowed with 'tmaze'"):
         choose_engine(find("tmaze"), "envpool")
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_picture_shows_where_it_is_where_the_good_end_is_and_what_was_earned() -> None:
+    env = make(find("tmaze"), render_mode="rgb_array")
+    env.reset(seed=3)
+
+    def seen(color: tuple[int, int, int]) -> np.ndarray:
+        """The middle of a colour's dots, (y, x)."""
+        return np.argwhere((env.render() == color).all(axis=2)).mean(axis=0)
+
+    assert env.render().shape == (H, W, 3) and env.render().dtype == np.uint8
+    home, good = seen(INK), seen(GREEN)
+    assert abs(home[1] - W / 2) < 2 and home[0] > good[0]
+    side = 1.0 if good[1] > W / 2 else -1.0
+    for action in (0.0, 0.0):  # two steps up to the junction
+        env.step([action])
+    assert abs(seen(INK)[0] - good[0]) < 2
+    for action in (side, 0.0):
+        env.step([action])
+    assert abs(seen(INK)[1] - good[1]) < 2  # there: it covers the middle of the good end
+    env.step([0.0])  # home again, and a bar for the run
+    assert abs(seen(INK)[0] - home[0]) < 2
+    assert (env.render() == BLUE).all(axis=2).any() and not (env.render() == ORANGE).all(axis=2).any()
+    env.step([1.0])  # into a wall
+    assert (env.render() == ORANGE).all(axis=2).any()
+    env.close()
+
+
+@pytest.mark.parametrize("task", ["double-tmaze", "bandit"])
+def test_every_native_task_has_pictures_while_it_runs(task: str) -> None:
+    env = make(find(task), render_mode="rgb_array")
+    env.reset(seed=1)
+    rng, frames = np.random.default_rng(0), set()
+    for _ in range(60):
+        action = int(rng.integers(2)) if task == "bandit" else [rng.choice([-1.0, 0.0, 1.0])]
+        env.step(action)
+        frames.add(env.render().tobytes())
+    assert len(frames) > 10
+    assert make(find(task)).render() is None

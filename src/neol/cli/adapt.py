@@ -22,6 +22,7 @@ def adapt_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("--trials", type=int, metavar="K", help="trials of a life (as in training)")
     change_option(p)
     p.add_argument("--out", type=path_of, metavar="FILE", help="a picture of it, .svg or .png")
+    p.add_argument("--film", type=path_of, metavar="FILE", help="it beside its frozen twin, .gif or .mp4")
     trust_argument(p)
     p.add_argument("--json", action="store_true", help="print JSON")
 
@@ -33,9 +34,13 @@ def adapt_command(args: argparse.Namespace) -> int:
         raise NeolError(f"lives = {args.lives} is not allowed; it must be 1 or more.")
     if args.out is not None:
         check_suffix(args.out, SUFFIXES)
+    if args.film is not None:
+        from neol.figures.video import SUFFIXES as FILMS
+
+        check_suffix(args.film, FILMS)
     net = network_of(args.run)
     limit = limit_of(args, net)
-    found = neol.adapt(net, args.task, args.lives, args.seed, limit, args.trials, args.change, args.trust)
+    found = neol.adapt(net, args.task, args.lives, args.seed, limit, args.trials, args.change, args.trust, args.film)
     facts = found.as_dict()
     if args.json:
         print(json.dumps(finite(facts), indent=1))
@@ -57,7 +62,7 @@ def adapt_command(args: argparse.Namespace) -> int:
 
         rates = {name: found.rate[i] for i, name in enumerate(("learning", "frozen", "static"))}
         title = f"{net.interface.get('task', 'network')}: {args.run.name}, {found.changed} lives"
-        path = draw_adaptation(found.since, found.window, rates, args.out, title)
-        if not args.json:
-            print(path)
+        draw_adaptation(found.since, found.window, rates, args.out, title)
+    if not args.json:
+        print("\n".join(str(p) for p in (args.out, args.film) if p is not None), end="\n" * bool(args.out or args.film))
     return 0

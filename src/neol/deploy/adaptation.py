@@ -10,7 +10,8 @@ Legend: L lives, T steps of the longest, K trials, W windows of steps since the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from neol.deploy.evaluation import Controller, controller, fitting_task, life_in
 from neol.envs.registry import Maker, make
 from neol.envs.tasks import Task
 from neol.errors import NeolError
+from neol.figures.video import first_picture, make_pictured, picture, side_by_side, write_video
 from neol.network.phenotype import Phenotypes
 from neol.rollout.gymnasium_episode import SingleSlot, episode
 from neol.rollout.life import Life
@@ -31,6 +33,7 @@ from neol.rollout.world import life_names
 TWINS = ("learning", "frozen", "static")
 WINDOWS = 12  # after the change, at most
 REGAINED = 0.9  # of the reward rate before the change
+FILMED = 3  # seconds of a film before the change
 LEAST = 5  # lives that a window must be seen in
 
 
@@ -75,10 +78,12 @@ def adapt(
     trials: int | None = None,
     change: str | Sequence[str] | None = None,
     trust: bool = False,
+    film: str | os.PathLike[str] | None = None,
 ) -> Adaptation:
     """Let a network and its two twins live the same lives, and tell how each does before and after the world changes.
 
-    `change` is how the world differs from its simulator, as in training if not given (see `evaluate`).
+    `change` is how the world differs from its simulator, as in training if not given (see `evaluate`). `film`: a .gif
+    or .mp4 of the network beside its frozen twin, around the change of the first life that has one.
     """
     for name, value in (("episodes", lives), ("seed", seed), ("max_steps", max_steps)):
         check_value(name, value)
@@ -88,38 +93,59 @@ def adapt(
     weights, changes = trained_lives(net, trials, None, change)
     world = world_in(found, changes, limit, len(weights))
     learning, static = (life_in(net, found, on, world) for on in (True, False))
+    stage = _Stage(found, net.network.phenotype, seed, lives, limit, len(weights))
     kinds = ((learning, learning), (learning, static), (static, static))  # before the change, after it
-    phenotype = net.network.phenotype
-    lived = [_twin(found, phenotype, *kind, seed, lives, limit, len(weights)) for kind in kinds]
+    lived = [[_life(stage, *kind, n) for n in range(lives)] for kind in kinds]
+    if film is not None:
+        _film(stage, learning, static, lived[0], film)
     return _summed(lived)
 
 
-def _twin(
-    task: Task, phenotype: Phenotypes, before: Life, after: Life, seed: int, lives: int, limit: int, trials: int
-) -> list[_Lived]:
-    """All lives of one twin: it lives as `before` until its world changes, then as `after`."""
-    check_fit(task, phenotype, before)
-    names = life_names(seed, seeding.EVALUATE, 0, 1, lives, True)
-    seeds = seeding.episode_seeds(seed, seeding.EVALUATE, 0, 1, lives, True, trials)
-    shard = Shard(phenotype, before, seeds, 0, lives, 0, False, trials=trials, names=names)
-    slot, out = SingleSlot(task, shard, new_records(shard)), []
-    for number in range(lives):
-        with closing(make(task)) as env:
-            slot.live_as(before)
-            try:
-                out.append(_life(slot, env, number, seeds[number * trials :][:trials], limit, after))
-            except Exception as e:  # an environment may raise anything
-                raise NeolError(f"an episode of '{task.name}' failed: {type(e).__name__}: {e}") from e
-    return out
+class _Stage(NamedTuple):
+    """Where the twins live: the same lives for all."""
+
+    task: Task
+    phenotype: Phenotypes
+    seed: int
+    lives: int
+    limit: int
+    trials: int
+
+    def slot(self, life: Life) -> tuple[SingleSlot, np.ndarray]:
+        """A slot for its lives, and the seeds i4 (L K,) of their trials."""
+        check_fit(self.task, self.phenotype, life)
+        names = life_names(self.seed, seeding.EVALUATE, 0, 1, self.lives, True)
+        seeds = seeding.episode_seeds(self.seed, seeding.EVALUATE, 0, 1, self.lives, True, self.trials)
+        shard = Shard(self.phenotype, life, seeds, 0, self.lives, 0, False, trials=self.trials, names=names)
+        return SingleSlot(self.task, shard, new_records(shard)), seeds
 
 
-def _life(slot: SingleSlot, env: Any, number: int, seeds: np.ndarray, limit: int, after: Life) -> _Lived:
+Look = Callable[[Any, int], None]  # told of the environment and the steps so far, at every moment
+
+
+def _life(stage: _Stage, before: Life, after: Life, number: int, look: Look | None = None) -> _Lived:
+    """One life of one twin: it lives as `before` until its world changes, then as `after`."""
+    slot, seeds = stage.slot(before)
+    with closing(make(stage.task) if look is None else make_pictured(stage.task)) as env:
+        try:
+            return _lived(stage, slot, env, number, seeds[number * stage.trials :][: stage.trials], after, look)
+        except NeolError:
+            raise
+        except Exception as e:  # an environment may raise anything
+            raise NeolError(f"an episode of '{stage.task.name}' failed: {type(e).__name__}: {e}") from e
+
+
+def _lived(
+    stage: _Stage, slot: SingleSlot, env: Any, number: int, seeds: np.ndarray, after: Life, look: Look | None
+) -> _Lived:
     rewards: list[float] = []
     returns, first, changed = [], None, -1
     for trial, seed in enumerate(seeds):
-        for moment in episode(slot, env, number, int(seed), limit, 1, trial=trial):
+        for moment in episode(slot, env, number, int(seed), stage.limit, 1, trial=trial):
             if moment.step:
                 rewards.append(moment.reward)
+            if look is not None:
+                look(env, len(rewards))
             if moment.over:
                 returns.append(moment.total)
                 break
@@ -129,6 +155,30 @@ def _life(slot: SingleSlot, env: Any, number: int, seeds: np.ndarray, limit: int
                 changed = len(rewards)
                 slot.live_as(after)
     return _Lived(np.array(rewards), changed, returns)
+
+
+def _film(stage: _Stage, learning: Life, static: Life, lived: list[_Lived], path: str | os.PathLike[str]) -> None:
+    """The learning network and its frozen twin side by side, FILMED seconds before the change and twice that after."""
+    number = next((n for n, life in enumerate(lived) if life.changed >= 0), None)
+    if number is None:
+        raise NeolError("cannot film it: the world did not change in the middle of any life (see --change).")
+    lead = min(FILMED * stage.task.film_fps, lived[number].changed)  # steps
+    start, stop = lived[number].changed - lead, lived[number].changed + 2 * FILMED * stage.task.film_fps
+    sides: list[list[np.ndarray]] = []
+    for after in (learning, static):
+        frames: list[np.ndarray] = []
+
+        def look(env: Any, step: int, frames: list[np.ndarray] = frames) -> None:
+            if step == 0:
+                first_picture(env, stage.task)  # sets up what draws
+            if start <= step < stop:
+                frames.append(picture(env, stage.task))
+
+        _life(stage, learning, after, number, look)
+        sides.append(frames)
+    longest = max(map(len, sides))
+    pairs = zip(*([*f, *[f[-1]] * (longest - len(f))] for f in sides), strict=True)
+    write_video((side_by_side(a, b, n > lead) for n, (a, b) in enumerate(pairs)), path, stage.task.film_fps)
 
 
 def _phase(slot: SingleSlot, env: Any) -> tuple[Any, ...]:

@@ -6,23 +6,27 @@ from typing import Any
 
 import numpy as np
 
-from neol.envs.mazes import BANDIT, STATE, SWAPPED, begin, look, move, simulator
+from neol.envs.maze_picture import picture
+from neol.envs.mazes import BANDIT, RUN, STATE, SWAPPED, begin, look, move, simulator
 
 
 class _Maze:
     """One of mazes.py's simulators, with what Gymnasium asks of an environment."""
 
     name = ""
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 as Gymnasium has it
-    spec = render_mode = None
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 as Gymnasium has it
+    spec = None
 
-    def __init__(self, **arguments: Any) -> None:
+    def __init__(self, render_mode: str | None = None, **arguments: Any) -> None:
         from gymnasium.spaces import Box, Discrete
 
         self.simulator = simulator(self.name, arguments)
         self.observation_space = Box(-1.0, 1.0, (4,), np.float64)
         self.action_space: Any = Discrete(2) if self.simulator.kind == BANDIT else Box(-1.0, 1.0, (1,))
         self._state, self._seen = np.zeros(STATE), np.zeros(4)
+        self.render_mode = render_mode
+        self._earned: list[float] = []  # by each run that is over
+        self._earning = 0.0  # by this one
         self._seed = 0  # of the next episode, where reset is given none
 
     @property
@@ -37,14 +41,20 @@ class _Maze:
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
         begin(*self.simulator, self._seed if seed is None else seed, self._state)
         self._seed = int(self._state[0]) + 1
+        self._earned, self._earning = [], 0.0
         return self._look(), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        run = self._state[RUN]
         reward, over = move(*self.simulator, self._state, np.array(action, np.float64).reshape(1))
+        self._earning += float(reward)
+        if over or self._state[RUN] != run:
+            self._earned.append(self._earning)
+            self._earning = 0.0
         return self._look(), float(reward), bool(over), False, {}
 
     def render(self) -> Any:
-        raise NotImplementedError
+        return picture(self.simulator, self._state, self._earned) if self.render_mode == "rgb_array" else None
 
     def close(self) -> None:
         """Nothing is open."""

@@ -155,6 +155,7 @@ def _maze(name: str, native: str, maker: str, steps: int, returns: tuple[float, 
     return Task(
         name, f"neol.envs.maze_env:{maker}", steps, _PLACES, ("way",), bounded((-1.0,), (1.0,)), _numbers(_PLACES),
         (1,), resets_fully=True, step_seconds=5e-7, returns=returns, settings=_SMALL, native=native,
+        film_fps=8,
     )  # fmt: skip
 
 
@@ -170,7 +171,7 @@ CHANGING_TASKS: dict[str, Task] = {
         Task(
             "bandit", "neol.envs.maze_env:Bandit", 100, ("one", "reward", "arm 0", "arm 1"), ("arm 0", "arm 1"),
             (Component(ARGMAX, 0, 2),), _numbers(("one", "reward", "arm 0", "arm 1")), action_dtype="int64",
-            resets_fully=True, step_seconds=5e-7, returns=(0.0, 100.0), settings=_SMALL, native="bandit",
+            resets_fully=True, step_seconds=5e-7, returns=(0.0, 100.0), settings=_SMALL, native="bandit", film_fps=8,
         ),
     )
 }  # fmt: skip

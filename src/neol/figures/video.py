@@ -17,6 +17,7 @@ import numpy as np
 from neol.envs.registry import make
 from neol.envs.tasks import Task
 from neol.errors import NeolError
+from neol.figures.style import MUTED, NEGATIVE, POSITIVE
 from neol.files import check_suffix, replacing
 from neol.network.phenotype import Phenotypes
 from neol.rollout.gymnasium_episode import Moment, one_life
@@ -100,6 +101,24 @@ def _write_gif(frames: Iterator[np.ndarray], path: Path, fps: int) -> None:
     first = next(images)
     step = round(1000 * stride / fps)  # milliseconds
     first.save(path, format="GIF", save_all=True, append_images=images, duration=step, loop=0, optimize=False)
+
+
+def side_by_side(learning: np.ndarray, frozen: np.ndarray, changed: bool) -> np.ndarray:
+    """Two frames uint8 (H, W, 3) of a network and its frozen twin, with what they are called above them."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    height, width = learning.shape[:2]
+    band, gap = max(30, height // 8), 8
+    page = Image.new("RGB", (2 * width + gap, height + band), "white")
+    draw, font = ImageDraw.Draw(page), ImageFont.load_default(band * 0.6)
+    texts = ("goes on learning", "frozen at the change" if changed else "about to be frozen")
+    for i, (frame, text, color) in enumerate(zip((learning, frozen), texts, (POSITIVE, NEGATIVE), strict=True)):
+        left = i * (width + gap)
+        page.paste(Image.fromarray(frame), (left, band))
+        draw.text(
+            (left + width / 2, band / 2), text, fill=color if changed or i == 0 else MUTED, font=font, anchor="mm"
+        )
+    return np.asarray(page)
 
 
 # ---------------------------------------------------------------- rendering
