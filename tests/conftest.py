@@ -83,11 +83,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if worker.get("workercount") != 2 or worker.get("workerid") not in ("gw0", "gw1"):
         return
     done = _compiled(worker["testrunuid"])
+    champion = Path(__file__).with_name("data") / "kept" / "0.1.0" / "champion.json"
     if worker["workerid"] == "gw0":
         evolved()
+        evaluate(champion, episodes=2, max_steps=5, engine="gymnasium")
     else:
-        champion = Path(__file__).with_name("data") / "kept" / "0.1.0" / "champion.json"
         evaluate(champion, episodes=2, max_steps=5, threads=1)
+        evaluate(champion, "bandit", episodes=2, max_steps=5, threads=1)
     done[worker["workerid"]].touch()
     patience = time.monotonic() + 120.0
     while not all(file.exists() for file in done.values()) and time.monotonic() < patience:

@@ -86,7 +86,8 @@ def check_word(stored: Mapping[str, Any], said: Collection[str], source: str) ->
         arguments = parse_kwargs(check_value("env_kwargs", stored.get("env_kwargs", ())))
         check_trusted(str(stored["task"]), arguments, source, "TASK, or --trust")
     address = stored.get("ray_address")
-    if address not in (None, "", "auto") and "ray_address" not in said:  # auto: on this machine
+    used = stored.get("executor") != "local"
+    if used and address not in (None, "", "auto") and "ray_address" not in said:  # auto: on this machine
         raise NeolError(
             f"{source} names the Ray cluster at '{address}', whose answers run code here; give --ray-address, or "
             "--trust, if you trust it."

@@ -47,7 +47,7 @@ export class Chart {
     const width = Math.round(this.holder.clientWidth);
     if (!width || !this.series.length) return;
     this.width = width;
-    const xs = this.series.flatMap((s) => s.x), level = this.options.level;
+    const xs = this.series.flatMap((s) => s.x.filter(known)), level = this.options.level;
     const tops = this.options.river ? this.stacked() : null;
     let ys = tops ? tops[tops.length - 1] : this.series.flatMap((s) => s.y.filter(known));
     if (level) ys = ys.concat([level.value, level.low, level.high].filter(known));
@@ -82,14 +82,15 @@ export class Chart {
   path(s) {
     let d = "", pen = "M";
     s.x.forEach((x, i) => {
-      if (known(s.y[i])) { d += `${pen}${this.toX(x).toFixed(1)} ${this.toY(s.y[i]).toFixed(1)}`; pen = "L"; } else pen = "M";
+      if (known(s.y[i]) && known(x)) { d += `${pen}${this.toX(x).toFixed(1)} ${this.toY(s.y[i]).toFixed(1)}`; pen = "L"; } else pen = "M";
     });
     return d;
   }
 
   end(s) {
     let i = s.y.length - 1;
-    while (i > 0 && !known(s.y[i])) i -= 1;
+    while (i >= 0 && !(known(s.y[i]) && known(s.x[i]))) i -= 1;
+    if (i < 0) return svg("g", {});
     return svg("circle", { class: `f${s.colour}`, r: 2.6, cx: this.toX(s.x[i]), cy: this.toY(s.y[i]) });
   }
 
