@@ -137,7 +137,8 @@ TASKS: dict[str, Task] = {
              "leg vel", "foot vel"),
             ("thigh", "leg", "foot"), reusable=True, resets_fully=True, step_seconds=1e-4,
             film_every=4, film_fps=31, settings=_HOPPER,
-            strategies={"generations": _UNENDING, "max_env_steps": 5_000_000, "es_sigma": 0.1},
+            # over 5M steps (seeds 0, 1): ars 3,210 and 3,296, sep-cma 2,773 and 2,635
+            strategies={"generations": _UNENDING, "max_env_steps": 5_000_000, "es": "ars"},
             returns=(-500.0, 6000.0),
         ),
     )

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# The T-maze: does evolved plasticity learn what a life changes? About a minute of one core a run. Resumable; where runs/mazes is
+# not kept, it goes on from what stands in results/studies/mazes.
+set -euo pipefail
+NEOL=${NEOL:-.venv/bin/neol}
+OUT=${OUT:-runs/mazes}
+FROM=()
+[ -e "$OUT/study.sqlite" ] || FROM=(--from results/studies/mazes)
+"$NEOL" study run mazes "${FROM[@]}" --out "$OUT" --tasks tmaze --arms modulated static recurrent --seeds 10 --jobs 1
+mkdir -p results/studies/mazes
+"$NEOL" study export "$OUT" --database results/studies/mazes/study.sqlite
