@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import Any
 
 import neol
 from neol.cli.champion import change_option, limit_of, network_of, run_argument, trust_argument
@@ -28,8 +29,6 @@ def adapt_options(p: argparse.ArgumentParser) -> None:
 
 
 def adapt_command(args: argparse.Namespace) -> int:
-    from neol.training.summary import shown
-
     if args.lives < 1:
         raise NeolError(f"lives = {args.lives} is not allowed; it must be 1 or more.")
     if args.out is not None:
@@ -41,28 +40,38 @@ def adapt_command(args: argparse.Namespace) -> int:
     net = network_of(args.run)
     limit = limit_of(args, net)
     found = neol.adapt(net, args.task, args.lives, args.seed, limit, args.trials, args.change, args.trust, args.film)
-    facts = found.as_dict()
-    if args.json:
-        print(json.dumps(finite(facts), indent=1))
-    else:
-        print(f"{found.changed} of {found.lives} lives changed")
-        if found.changed:
-            print(f"{'':<10}{'reward/step before':>20}{'after':>10}{'regained 90 % after':>22}")
-            for name in ("learning", "frozen", "static"):
-                own = facts[name]
-                regained = f"{own['regained']:,} steps" if own["regained"] is not None else "never"
-                print(f"{name:<10}{own['before']:>20.4g}{own['after']:>10.4g}{regained:>22}")
-        if found.by_trial.shape[1] > 1 or not found.changed:
-            for i, name in enumerate(("learning", "frozen", "static")):
-                print(f"{name:<10}return by trial  {' '.join(shown(x) for x in found.by_trial[i])}")
     if args.out is not None:
-        if not found.changed:
-            raise NeolError("cannot draw it: the world did not change in the middle of any life (see --change).")
-        from neol.figures.adaptation import draw_adaptation
-
-        rates = {name: found.rate[i] for i, name in enumerate(("learning", "frozen", "static"))}
-        title = f"{net.interface.get('task', 'network')}: {args.run.name}, {found.changed} lives"
-        draw_adaptation(found.since, found.window, rates, args.out, title)
-    if not args.json:
-        print("\n".join(str(p) for p in (args.out, args.film) if p is not None), end="\n" * bool(args.out or args.film))
+        _draw(found, args, net)
+    if args.json:
+        print(json.dumps(finite(found.as_dict()), indent=1))
+        return 0
+    _print(found)
+    for path in (args.out, args.film):
+        if path is not None:
+            print(path)
     return 0
+
+
+def _draw(found: neol.Adaptation, args: argparse.Namespace, net: Any) -> None:
+    from neol.deploy.adaptation import TWINS
+    from neol.figures.adaptation import draw_adaptation
+
+    if not found.changed:
+        raise NeolError("cannot draw it: the world did not change in the middle of any life (see --change).")
+    title = f"{net.interface.get('task', 'network')}: {args.run.name}, {found.changed} lives"
+    draw_adaptation(found.since, found.window, dict(zip(TWINS, found.rate, strict=True)), args.out, title)
+
+
+def _print(found: neol.Adaptation) -> None:
+    from neol.deploy.adaptation import TWINS
+    from neol.training.summary import shown
+
+    print(f"{found.changed} of {found.lives} lives changed")
+    if found.changed:
+        print(f"{'':<10}{'reward/step before':>20}{'after':>10}{'regained 90 % after':>22}")
+        for name, before, after, time in zip(TWINS, found.before, found.after, found.regained, strict=True):
+            regained = f"{time:,} steps" if time is not None else "never"
+            print(f"{name:<10}{before:>20.4g}{after:>10.4g}{regained:>22}")
+    if found.by_trial.shape[1] > 1 or not found.changed:
+        for name, returns in zip(TWINS, found.by_trial, strict=True):
+            print(f"{name:<10}return by trial  {' '.join(shown(x) for x in returns)}")
