@@ -111,7 +111,7 @@ def test_a_path_that_is_not_utf8_is_printed_as_it_is(run: neol.Run, tmp_path: Pa
     done = subprocess.run(
         [*own_command("neol", "export", str(run.path), "--out"), out],
         capture_output=True,
-        env=own_environment(),
+        env={**own_environment(), "PYTHONIOENCODING": "utf-8:strict"},  # as in a locale other than C
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, out + b"\n", b"")

@@ -258,7 +258,13 @@ def _muted(text: str) -> str:
 def _budgets(study: Study) -> str:
     items = "".join(f"<li>{escape(budget(study, task))}</li>" for task in study.tasks)
     missing = len({r.key for r in study.rows if r.status != "done"})
-    left = f"<p><strong>{missing} runs of this study have not finished.</strong></p>" if missing else ""
+    left = "<p>The tests take the number of seeds as fixed beforehand: seeds that are added because of what these showed "
+    left += "would make p too small.</p>"
+    if missing:
+        left += (
+            f"<p><strong>{missing} runs of this study have not finished.</strong> This is an early look: its tests "
+            "count when all runs are there.</p>"
+        )
     return f"<p>What was really run:</p><ul>{items}</ul>{left}"
 
 

@@ -106,13 +106,14 @@ def why(c: Comparison) -> str:
 
 
 def _open(c: Comparison) -> str:
-    """Which large effects A12's interval leaves open."""
+    """Which effects A12's interval excludes, and which large ones it leaves open."""
     assert c.a12 is not None and c.a12.low is not None and c.a12.high is not None
     up, down = c.a12.high >= WORTH, c.a12.low <= 1.0 - WORTH
+    runs = f"{c.n} and {c.n_against} runs exclude A12 below {c.a12.low:.2f} and above {c.a12.high:.2f}"
     if up and down:
-        return "large effects either way are not excluded"
+        return f"{runs}: large effects either way are left open"
     left, gone = ("advantage", "disadvantage") if up else ("disadvantage", "advantage")
-    return f"a large {gone} is excluded, a large {left} is not"
+    return f"{runs}: a large {gone} is excluded, a large {left} is not"
 
 
 def _points(c: Comparison) -> str:
