@@ -12,10 +12,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import Forked, ForkServer
 
 import neol
 from neol.errors import NeolError
@@ -24,7 +26,7 @@ from neol.training.loop import Generation, train
 
 # Long enough that kills hit the middle, and with all that a checkpoint must hold: species, innovations, archive.
 LONG: dict[str, Any] = {
-    "pop_size": 30, "generations": 40, "episodes": 1, "seed": 3, "threads": 1, "rule": "hebb", "max_steps": 300,
+    "pop_size": 30, "generations": 40, "episodes": 1, "seed": 3, "threads": 1, "rule": "hebb", "max_steps": 120,
     "node_add_prob": 0.2, "conn_add_prob": 0.3, "compatibility_threshold": 1.5,
     "champion_candidates": 5, "champion_trials": 5, "champion_episodes": 10,
 }  # fmt: skip
@@ -55,13 +57,22 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return outcome(train("lunarlander", out=tmp_path_factory.mktemp("whole") / "run", **TINY).path)
 
 
-def command(folder: Path, settings: dict[str, Any]) -> list[str]:
+@pytest.fixture(scope="module")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    server = ForkServer(tmp_path_factory.mktemp("forks"))
+    yield server
+    server.close()
+
+
+def words_of(folder: Path, settings: dict[str, Any]) -> list[str]:
     options = [f"--{k.replace('_', '-')}={v}" for k, v in settings.items()]
-    return [sys.executable, "-m", "neol", "train", "lunarlander", "--out", str(folder), "--resume", *options]
+    return ["train", "lunarlander", "--out", str(folder), "--resume", *options]
 
 
-def start(arguments: list[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def start(words: list[str]) -> subprocess.Popen[str]:
+    """`neol` from the interpreter's start on."""
+    command = [sys.executable, "-m", "neol", *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def stamp(folder: Path) -> Any:
@@ -69,7 +80,7 @@ def stamp(folder: Path) -> Any:
     return file.stat().st_mtime_ns if file.exists() else None
 
 
-def wait_for_progress(process: subprocess.Popen[str], folder: Path) -> None:
+def wait_for_progress(process: Forked, folder: Path) -> None:
     """Return when the process has written a new checkpoint, or has ended."""
     before = stamp(folder)
     while stamp(folder) == before and process.poll() is None:
@@ -97,20 +108,23 @@ def check_no_file_is_torn(folder: Path, expected_history: bytes) -> int:
 
 
 def test_a_run_killed_at_20_random_moments_and_resumed_each_time_ends_in_the_same_bytes(
-    uninterrupted: dict[str, bytes], tmp_path: Path
+    uninterrupted: dict[str, bytes], forks: ForkServer, tmp_path: Path
 ) -> None:
     rng = random.Random(2)
     kills, attempt, reached = 0, 0, set()
     while True:
         folder = tmp_path / str(attempt)
-        process = start(command(folder, LONG))
-        if kills < KILLS:
-            if kills % 4:  # in the middle of the work; else at any moment from the interpreter's start on
+        process: Forked | subprocess.Popen[str]
+        if kills < KILLS and kills % 4 == 0:  # at any moment from the interpreter's start on
+            process = start(words_of(folder, LONG))
+            time.sleep(rng.uniform(0.0, 4.0))
+        else:
+            process = forks.start(words_of(folder, LONG))
+            if kills < KILLS:  # in the middle of the work
                 wait_for_progress(process, folder)
-                time.sleep(rng.uniform(0.0, 0.4))
-            else:
-                time.sleep(rng.uniform(0.0, 4.0))
-            process.kill()
+                time.sleep(rng.uniform(0.0, 0.2))
+        if kills < KILLS:
+            process.send_signal(signal.SIGKILL)
         _, errors = process.communicate()
         assert process.returncode in (0, -signal.SIGKILL), errors
         reached.add(check_no_file_is_torn(folder, uninterrupted[run_folder.HISTORY]))
@@ -124,20 +138,16 @@ def test_a_run_killed_at_20_random_moments_and_resumed_each_time_ends_in_the_sam
     assert len(reached) > KILLS // 4  # they hit the run at many different generations
 
 
-def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
-    os.kill(process.pid, signal.SIGINT)
-    return process.communicate()
-
-
 @pytest.mark.parametrize(("delay", "quiet"), [(0.2, False), (0.0, True)])
 def test_ctrl_c_saves_says_how_to_resume_and_that_command_ends_in_the_same_bytes(
-    delay: float, quiet: bool, uninterrupted: dict[str, bytes], tmp_path: Path
+    delay: float, quiet: bool, uninterrupted: dict[str, bytes], forks: ForkServer, tmp_path: Path
 ) -> None:
     folder = tmp_path / "my run"
-    process = start([*command(folder, LONG), *["--quiet"] * quiet])
+    process = forks.start([*words_of(folder, LONG), *["--quiet"] * quiet])
     wait_for_progress(process, folder)
     time.sleep(delay)
-    output, errors = interrupt(process)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate()
     assert process.returncode == 130, errors
     assert "Traceback" not in output + errors
     done = check_no_file_is_torn(folder, uninterrupted[run_folder.HISTORY])
@@ -146,10 +156,9 @@ def test_ctrl_c_saves_says_how_to_resume_and_that_command_ends_in_the_same_bytes
     assert "--resume" in errors
     advice = errors.strip().splitlines()[-1]
     _, _, words = advice.partition("neol train ")
-    resumed = subprocess.run(
-        [sys.executable, "-m", "neol", "train", *shlex.split(words)], capture_output=True, text=True, check=False
-    )
-    assert resumed.returncode == 0, (advice, resumed.stderr)
+    resumed = forks.start(["train", *shlex.split(words)])
+    _, errors = resumed.communicate()
+    assert resumed.returncode == 0, (advice, errors)
     assert outcome(folder) == uninterrupted
 
 
