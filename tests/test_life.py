@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ ENGINES: dict[str, Callable[[], Any]] = {
     ),
 }
 every_engine = pytest.mark.parametrize("engine", ENGINES)
+Play = Callable[[str, Phenotypes, Life], RolloutResult]
 
 
 def networks(count: int = 4) -> Phenotypes:
@@ -41,12 +42,19 @@ def networks(count: int = 4) -> Phenotypes:
     return compile_phenotypes(genomes, LANDER.n_inputs, LANDER.n_outputs)
 
 
-def play(engine: str, phenotypes: Phenotypes, life: Life) -> RolloutResult:
-    opened = ENGINES[engine]()
-    try:
-        return opened.run(phenotypes, life, WHICH)
-    finally:
-        opened.close()
+@pytest.fixture(scope="module")
+def play() -> Iterator[Play]:
+    """Every engine is opened once, as for all generations of a run: workers take a second to start."""
+    opened: dict[str, Any] = {}
+
+    def run(engine: str, phenotypes: Phenotypes, life: Life) -> RolloutResult:
+        if engine not in opened:
+            opened[engine] = ENGINES[engine]()
+        return opened[engine].run(phenotypes, life, WHICH)
+
+    yield run
+    for engine in opened.values():
+        engine.close()
 
 
 def same(a: RolloutResult, b: RolloutResult) -> bool:
@@ -54,7 +62,7 @@ def same(a: RolloutResult, b: RolloutResult) -> bool:
 
 
 @every_engine
-def test_a_world_that_doubles_rewards_doubles_returns_and_the_steps_of_learning(engine: str) -> None:
+def test_a_world_that_doubles_rewards_doubles_returns_and_the_steps_of_learning(engine: str, play: Play) -> None:
     life = life_of(LANDER, HEBB)
     doubled = play(engine, networks(), life._replace(world=world_of(LANDER, ["reward scale=2"], 60)))
     faster = play(engine, networks(), life._replace(plastic=life.plastic._replace(rate=2.0 * life.plastic.rate)))
@@ -63,7 +71,7 @@ def test_a_world_that_doubles_rewards_doubles_returns_and_the_steps_of_learning(
 
 
 @every_engine
-def test_a_world_that_inverts_observations_is_a_network_with_inverted_input_weights(engine: str) -> None:
+def test_a_world_that_inverts_observations_is_a_network_with_inverted_input_weights(engine: str, play: Play) -> None:
     ph, life = networks(), life_of(LANDER, STILL)
     inverted = ph._replace(weight=np.where(ph.source < ph.inputs, -ph.weight, ph.weight))
     world = world_of(LANDER, ["observation invert"], 60)
@@ -73,7 +81,7 @@ def test_a_world_that_inverts_observations_is_a_network_with_inverted_input_weig
 
 
 @every_engine
-def test_a_world_that_inverts_actions_is_a_network_with_inverted_outputs(engine: str) -> None:
+def test_a_world_that_inverts_actions_is_a_network_with_inverted_outputs(engine: str, play: Play) -> None:
     """The first networks have no hidden node, and their activation is odd."""
     ph, life = networks(), life_of(LANDER, STILL)
     inverted = ph._replace(weight=-ph.weight, bias=-ph.bias)
@@ -83,14 +91,14 @@ def test_a_world_that_inverts_actions_is_a_network_with_inverted_outputs(engine:
 
 
 @every_engine
-def test_factors_of_one_change_no_bit(engine: str) -> None:
+def test_factors_of_one_change_no_bit(engine: str, play: Play) -> None:
     ones = world_of(LANDER, ["observation gain=1", "action gain=1", "reward scale=1", "action dead p=0"], 60)
     life = life_of(LANDER, HEBB)
     assert same(play(engine, networks(), life._replace(world=ones)), play(engine, networks(), life))
 
 
 @every_engine
-def test_a_floor_counts_the_rewards_above_it_as_they_are(engine: str) -> None:
+def test_a_floor_counts_the_rewards_above_it_as_they_are(engine: str, play: Play) -> None:
     """In plain Python from the rewards of a life seen step by step; learning has the true ones."""
     ph, life = networks(1), life_of(LANDER, HEBB, reward_floor=-1.5)
     result = play(engine, ph, life)
@@ -112,6 +120,6 @@ def test_a_floor_counts_the_rewards_above_it_as_they_are(engine: str) -> None:
         {"actions": life_of(TASKS["bipedalwalker"], STILL).actions},
     ],
 )
-def test_a_life_that_does_not_fit_the_networks_is_refused(change: dict[str, Any]) -> None:
+def test_a_life_that_does_not_fit_the_networks_is_refused(change: dict[str, Any], play: Play) -> None:
     with pytest.raises(ValueError, match="shape|fit|outputs"):
         play("gymnasium", networks(), life_of(LANDER, STILL)._replace(**change))
