@@ -19,13 +19,15 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from oracle import Edge, Net, Node
 from small_study import small_study
-from toy_genes import evolved
+from toy_genes import INPUTS, OUTPUTS, evolved
 
 from neol import evaluate
 from neol.cli.main import main
 from neol.config.sections import ACTIVATION_ID, AGGREGATION_ID
+from neol.envs.tasks import TASKS
 from neol.neat.genes import ROLES
 from neol.neat.genome import Genomes, empty_genomes
+from neol.network.phenotype import compile_phenotypes
 
 # The same examples at every run. `HYPOTHESIS_PROFILE=search pytest` draws new ones, and more.
 # A busy machine is no reason to fail: no deadline, and none for drawing examples either.
@@ -82,16 +84,19 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     worker = getattr(session.config, "workerinput", {})
     if worker.get("workercount") != 2 or worker.get("workerid") not in ("gw0", "gw1"):
         return
+    from live_client import champion as random_champion
+
     done = _compiled(worker["testrunuid"])
     champion = Path(__file__).with_name("data") / "kept" / "0.1.0" / "champion.json"
     if worker["workerid"] == "gw0":
-        evolved()
+        compile_phenotypes(evolved()[1].genomes, INPUTS, OUTPUTS)
         evaluate(champion, episodes=2, max_steps=5, engine="gymnasium")
     else:
         evaluate(champion, episodes=2, max_steps=5, threads=1)
         evaluate(champion, "bandit", episodes=2, max_steps=5, threads=1)
+        evaluate(random_champion(TASKS["hopper"]), episodes=2, max_steps=5, threads=1)  # it observes in doubles
     done[worker["workerid"]].touch()
-    patience = time.monotonic() + 120.0
+    patience = time.monotonic() + 600.0
     while not all(file.exists() for file in done.values()) and time.monotonic() < patience:
         time.sleep(0.1)
 
@@ -114,7 +119,7 @@ def study_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
     text = small_study(("none", "hebb"), generations=2).replace('"cartpole", "lunarlander"', '"cartpole"')
     (folder / "small.toml").write_text(text, encoding="utf-8")
-    assert main(["study", "run", str(folder / "small.toml"), "--out", str(folder / "s"), "--quiet"]) == 0
+    assert main(["study", "run", str(folder / "small.toml"), "--out", str(folder / "s"), "--jobs", "1", "--quiet"]) == 0
     return folder / "s"
 
 
@@ -134,8 +139,8 @@ ABCD = ("correlation", "presynaptic", "postsynaptic", "constant")  # the genes
 
 
 def examples(count: int) -> int:
-    """The number of examples of a test: 20 times as many in a search."""
-    return 20 * count if PROFILE == "search" else count
+    """The number of examples of a test: 50 times as many in a search."""
+    return 50 * count if PROFILE == "search" else count
 
 
 def numbers(bound: float) -> st.SearchStrategy[float]:
