@@ -583,7 +583,7 @@ options = names.flatmap(lambda n: values_for(n).map(lambda v: f"--{cli_options.o
 misspelt = st.tuples(names, st.integers(0, 8)).map(lambda t: f"--{t[0][: t[1]]}{t[0][t[1] + 1 :]}=1")
 
 
-@settings(max_examples=examples(250))
+@settings(max_examples=examples(100))
 @given(st.lists(st.one_of(options, options, options, misspelt, text, odd), min_size=1, max_size=4))
 @example(["--weight-mutation=0.5\n"])
 @example(["--rule=a\nb"])
@@ -632,7 +632,7 @@ def damaged(draw: Any, whole: str) -> str:
     return whole[:start] + draw(text) + whole[stop:]
 
 
-@settings(max_examples=examples(250))
+@settings(max_examples=examples(100))
 @given(st.one_of(toml_files(), damaged(Config().to_toml()), text))
 def test_any_config_file_is_accepted_or_refused_in_one_sentence(content: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -672,7 +672,7 @@ plausible_settings = st.lists(
 ).flatmap(lambda chosen: st.fixed_dictionaries({name: plausible(name) for name in chosen}))
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 @given(plausible_settings)
 @example({"fitness_offset": np.inf})
 @example({"bias_min_value": np.inf, "bias_max_value": np.inf})
@@ -765,7 +765,7 @@ def all_commands_on(content: str) -> None:
             assert done.code == 0 or is_one_sentence(done, done.code), (words[0], content, done)
 
 
-@settings(max_examples=examples(250))
+@settings(max_examples=examples(100))
 @given(champions().map(json.dumps))
 @example(json.dumps(CHAMPION_LIKE | {"interface": None}))
 @example(json.dumps(CHAMPION_LIKE | {"metadata": None}))
@@ -776,7 +776,7 @@ def test_any_champion_is_played_and_exported_or_refused_in_one_sentence(content:
     all_commands_on(content)
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(40))
 @given(st.one_of(damaged(json.dumps(CHAMPION_LIKE)), text))
 def test_any_text_as_a_champion_is_refused_in_one_sentence(content: str) -> None:
     all_commands_on(content)

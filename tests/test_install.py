@@ -158,7 +158,17 @@ def test_it_trains_from_any_folder(installed: Installed) -> None:
 
 def test_a_study_of_the_paper_runs_by_name_and_is_reported(installed: Installed) -> None:
     assert installed.run("neol", "study", "list").stdout.count("\n") == len(bundled_studies()) + 1
-    words = ("--tasks=cartpole", "--arms", "neat", "hebb", "--seeds=1", "--scale=0.4", "--quiet", "--out=smoke")
+    words = (
+        "--tasks=cartpole",
+        "--arms",
+        "neat",
+        "hebb",
+        "--seeds=1",
+        "--scale=0.4",
+        "--jobs=1",
+        "--quiet",
+        "--out=smoke",
+    )
     done = installed.run("neol", "study", "run", "paper/smoke", *words)
     assert done.returncode == 0, done.stderr
     assert "Smoke: everything, small: 3 runs done, 0 failed." in done.stdout

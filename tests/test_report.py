@@ -29,7 +29,7 @@ FILES = {
 
 def make(folder: Path, text: str) -> Path:
     (folder / "study.toml").write_text(text)
-    assert main(["study", "run", str(folder / "study.toml"), "--out", str(folder / "s"), "--quiet"]) == 0
+    assert main(["study", "run", str(folder / "study.toml"), "--out", str(folder / "s"), "--jobs", "1", "--quiet"]) == 0
     assert main(["report", str(folder / "s"), "--quiet", "--lives"]) == 0
     return folder / "s" / "report"
 
@@ -48,7 +48,7 @@ def grid_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_study_of_which_only_one_arm_was_run_has_a_report(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(small_study(["none", "hebb"], generations=1), encoding="utf-8")
-    words = ["--out", str(tmp_path / "s"), "--arms", "hebb", "--tasks", "cartpole", "--quiet"]
+    words = ["--out", str(tmp_path / "s"), "--arms", "hebb", "--tasks", "cartpole", "--jobs", "1", "--quiet"]
     assert main(["study", "run", str(tmp_path / "s.toml"), *words]) == 0
     assert main(["report", str(tmp_path / "s"), "--quiet"]) == 0
     assert "hebb" in (tmp_path / "s" / "report" / "index.html").read_text(encoding="utf-8")

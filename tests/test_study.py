@@ -457,7 +457,7 @@ def test_ray_runs_the_same_study(whole: Path, tmp_path: Path) -> None:
 def test_of_a_grid_each_arm_is_taken_at_its_best_place_and_a_shared_run_counts_once(tmp_path: Path) -> None:
     text = SMALL.replace('"cartpole", "lunarlander"', '"cartpole"') + "[grid]\npop_size = [10, 14]\nlr = [0.1, 5.0]\n"
     out = tmp_path / "s"
-    assert main(["study", "run", str(study_file(tmp_path, text)), "--out", str(out), "--quiet"]) == 0
+    assert main(["study", "run", str(study_file(tmp_path, text)), "--out", str(out), "--jobs", "1", "--quiet"]) == 0
     study = neol.Study(out)
     assert len(study.points) == 4 and len({r.key for r in study.rows}) == 2 * 2 * (1 + 1 + 2 * 2)
     scores = study.scores("best_return")

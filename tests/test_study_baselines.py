@@ -21,7 +21,7 @@ STUDY = small_study(("neat", "hebb", "ppo", "sac"), "with baselines")
 def study(tmp_path_factory: pytest.TempPathFactory) -> neol.Study:
     folder = tmp_path_factory.mktemp("baselines")
     (folder / "b.toml").write_text(STUDY)
-    assert main(["study", "run", str(folder / "b.toml"), "--out", str(folder / "s"), "--quiet"]) == 0
+    assert main(["study", "run", str(folder / "b.toml"), "--out", str(folder / "s"), "--jobs", "1", "--quiet"]) == 0
     return neol.Study(folder / "s")
 
 
@@ -60,8 +60,8 @@ def test_the_report_sets_them_beside_neol(study: neol.Study) -> None:
 def test_a_killed_study_goes_on_with_its_baselines(study: neol.Study, tmp_path: Path) -> None:
     """What a second, separate study computes is the same to the bit."""
     file = study.path.parent / "b.toml"
-    words = ["study", "run", str(file), "--out", str(tmp_path / "s"), "--quiet", "--arms", "ppo", "--seeds", "1"]
-    assert main(words) == 0
+    words = ["study", "run", str(file), "--out", str(tmp_path / "s"), "--jobs", "1", "--quiet"]
+    assert main([*words, "--arms", "ppo", "--seeds", "1"]) == 0
     again = neol.Study(tmp_path / "s")
     one, other = (next(r for r in s.rows if (r.arm, r.seed) == ("ppo", 0)) for s in (study, again))
     assert (one.key, one.held_out, one.env_steps) == (other.key, other.held_out, other.env_steps)
