@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from no_jax import _jax_stays_out, pytest_collection_finish  # noqa: F401 for every test
 from oracle import Edge, Net, Node
 from small_study import small_study
 from toy_genes import INPUTS, OUTPUTS, evolved
@@ -40,12 +41,18 @@ settings.load_profile(PROFILE)
 # A job in a shell's background ignores Ctrl-C, and so would everything that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# A run syncs a dozen small files to the disk, and tests make thousands of runs: half of their time would be waiting.
+MEMORY = Path("/dev/shm")
+if MEMORY.is_dir() and not (room := os.statvfs(MEMORY)).f_flag & os.ST_NOEXEC and room.f_bavail * room.f_frsize > 4e9:
+    tempfile.tempdir = os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+# Tests start hundreds of processes: what the first has compiled to .pyc files is there for all others.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # JAX keeps what it compiled, for the processes that follow.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-
-# JAX starts threads, and a process with threads may hang when it forks (subprocess does, given a preexec_fn).
-NO_JAX = "JAX was imported in the tests' own process, which forks: run it in a process of its own (see baseline_lab.py)"
 
 SLOW = Path(__file__).with_name("slow.txt")
 
@@ -99,18 +106,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     patience = time.monotonic() + 600.0
     while not all(file.exists() for file in done.values()) and time.monotonic() < patience:
         time.sleep(0.1)
-
-
-def pytest_collection_finish() -> None:
-    if "jax" in sys.modules:
-        raise pytest.UsageError(NO_JAX)
-
-
-@pytest.fixture(autouse=True)
-def _jax_stays_out() -> Iterator[None]:
-    before = "jax" in sys.modules  # only the test that imported it fails
-    yield
-    assert before or "jax" not in sys.modules, NO_JAX
 
 
 @pytest.fixture(scope="session")
