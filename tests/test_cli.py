@@ -163,27 +163,28 @@ def test_version() -> None:
 HEAVY = ("numba", "envpool", "torch", "jax", "ray", "matplotlib", "gymnasium", "scipy", "rich")
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import neol",
-        "import neol; dir(neol); neol.Config(); neol.NeolError; neol.configure('cartpole').config",
-        *(
-            f"from neol.cli.main import main; main({argv})"
-            for argv in (["--help"], ["train", "--help"], ["train", "--help-all"], ["tasks"], [])
-        ),
-        "from neol.cli.main import main; main(['train', 'cartpole', '--rule', 'heb'])",
-        "from neol.cli.main import main; main(['train', 'cartpole', '--polysize', '3'])",
-        "from neol.cli.main import main; main(['check', '--help'])",
-    ],
-)
-def test_help_and_mistakes_load_nothing_heavy(code: str) -> None:
+LIGHT = (
+    "import neol",
+    "import neol; dir(neol); neol.Config(); neol.NeolError; neol.configure('cartpole').config",
+    *(
+        f"from neol.cli.main import main; main({argv})"
+        for argv in (
+            ["--help"], ["train", "--help"], ["train", "--help-all"], ["tasks"], [],
+            ["train", "cartpole", "--rule", "heb"], ["train", "cartpole", "--polysize", "3"], ["check", "--help"],
+        )
+    ),
+)  # fmt: skip
+
+
+def test_help_and_mistakes_load_nothing_heavy() -> None:
+    """One process for all, which is looked at after each."""
     script = (
-        f"import sys\ntry:\n    {code}\nexcept SystemExit:\n    pass\n"
-        f"print('loaded:', [m for m in {HEAVY} if m in sys.modules])"
+        f"import sys\nfor code in {LIGHT}:\n    try:\n        exec(code)\n    except SystemExit:\n        pass\n"
+        f"    print('\\nloaded:', code, [m for m in {HEAVY} if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("loaded: []\n")
+    found = [line for line in done.stdout.splitlines() if line.startswith("loaded: ")]
+    assert found == [f"loaded: {code} []" for code in LIGHT]
 
 
 def test_the_public_names_are_there() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -228,14 +229,26 @@ FEWER: list[Any] = [((4, 2), (4, 6)), ((200, 2), (1, 2)), ((4, 2), (5, 2))]  # t
 OTHER: list[Any] = [((4, 6), (4, 2)), ((4, 2), (4, Box(-1.0, 1.0, (2,))))]
 
 
+@pytest.fixture(scope="module")
+def of_spaces(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[int, int]], Path]:
+    """A run of an environment with these spaces, trained once."""
+    folder = tmp_path_factory.mktemp("spaces")
+    few = {**TINY, "pop_size": 4, "num_hidden": 4, "workers": 1, "initial_connection": "full_direct"}
+
+    @cache
+    def run(spaces: tuple[int, int]) -> Path:
+        return neol.train(changing(*spaces), out=folder / "x".join(map(str, spaces)), **few).path
+
+    return run
+
+
 @pytest.mark.parametrize(
     ("before", "after", "old"), [*((*c, old) for c in FEWER for old in (False, True)), *((*c, False) for c in OTHER)]
 )
 def test_an_environment_whose_spaces_changed_is_refused_at_a_resume(
-    before: Any, after: Any, old: bool, tmp_path: Path
+    before: Any, after: Any, old: bool, of_spaces: Callable[[tuple[int, int]], Path], tmp_path: Path
 ) -> None:
-    few = {**TINY, "pop_size": 4, "num_hidden": 4, "workers": 1, "initial_connection": "full_direct"}
-    neol.train(changing(*before), out=tmp_path / "run", **few)
+    shutil.copytree(of_spaces(before), tmp_path / "run")
     if old:  # a checkpoint from before it said its numbers
         arrays = crafted.read(tmp_path / "run")
         crafted.write(tmp_path / "run", {k: v for k, v in arrays.items() if not k.startswith("spaces.")})

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 import neol
+from neol.cli.main import main
 from neol.config.schema import Config
 from neol.errors import NeolError
 from neol.files import write_atomic
@@ -47,11 +49,6 @@ def folder(finished: Path, tmp_path: Path) -> Path:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {f.name: f.read_bytes() for f in sorted(folder.iterdir())}
-
-
-def neol_command(*args: Any, **how: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "neol", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **how)
 
 
 def one_sentence(text: str) -> bool:
@@ -198,50 +195,60 @@ def test_an_empty_folder_is_used(tmp_path: Path) -> None:
 # -- a full disk, for real: the kernel refuses to let a file grow ------------------------------------------------------
 
 
-def limited(size: int) -> Callable[[], None]:
-    def limit() -> None:
-        signal.signal(
-            signal.SIGXFSZ, signal.SIG_IGN
-        )  # a write then fails with EFBIG, as one to a full disk with ENOSPC
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """No file may have more bytes: a write then fails with EFBIG, as one to a full disk with ENOSPC."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    sys.dont_write_bytecode = True  # Python 3.11 would leave half a .pyc file
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = False
+        signal.signal(signal.SIGXFSZ, handler)
 
-    return limit
+
+def refused_for_want_of_room(size: int, words: list[Any], capsys: pytest.CaptureFixture[str]) -> bool:
+    """Whether `neol` with these words says that it cannot write, in one sentence."""
+    with full_disk(size):
+        code = main([str(w) for w in words])
+    out, err = capsys.readouterr()
+    return (code, out) == (2, "") and one_sentence(err) and "cannot write" in err
 
 
-def test_a_full_disk_while_training_is_one_sentence_and_leaves_the_old_files_intact(folder: Path) -> None:
+def test_a_full_disk_while_training_is_one_sentence_and_leaves_the_old_files_intact(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = contents(folder)
     size = len(before[run_folder.CHECKPOINT]) // 2
-    again = ["train", "--out", folder, "--resume", "--generations", "4", "--quiet"]
-    full = neol_command(*again, preexec_fn=limited(size))
-    assert (full.returncode, full.stdout) == (2, "")
-    assert one_sentence(full.stderr), full.stderr
-    assert "cannot write" in full.stderr
+    again = ["train", "--out", str(folder), "--resume", "--generations", "4", "--quiet"]
+    assert refused_for_want_of_room(size, again, capsys)
     after = contents(folder)
     assert {k: v for k, v in after.items() if k != run_folder.CONFIG} == {
         k: v for k, v in before.items() if k != run_folder.CONFIG
     }
-    assert neol_command(*again).returncode == 0  # there is room again
+    assert main(again) == 0  # there is room again
     assert len(neol.load(folder).history["generation"]) == 4
 
 
-def test_a_full_disk_at_the_first_checkpoint_leaves_a_folder_that_can_be_gone_on_with(tmp_path: Path) -> None:
+def test_a_full_disk_at_the_first_checkpoint_leaves_a_folder_that_can_be_gone_on_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     options = [f"--{k.replace('_', '-')}={v}" for k, v in TINY.items()]
-    start = ["train", "cartpole", "--out", tmp_path / "run", "--resume", "--quiet", *options]
-    full = neol_command(*start, preexec_fn=limited(4096))
-    assert full.returncode == 2
-    assert one_sentence(full.stderr), full.stderr
-    assert neol_command(*start).returncode == 0
+    start = ["train", "cartpole", "--out", str(tmp_path / "run"), "--resume", "--quiet", *options]
+    assert refused_for_want_of_room(4096, start, capsys)
+    assert main(start) == 0
 
 
 @pytest.mark.parametrize(("command", "name"), [("export", "old.json"), ("draw", "old.svg"), ("replay", "old.gif")])
 def test_a_full_disk_while_a_network_or_picture_is_written_leaves_the_old_one(
-    command: str, name: str, folder: Path
+    command: str, name: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / name).write_text("old")
     before = contents(folder)
-    full = neol_command(command, folder, "--out", folder / name, preexec_fn=limited(1000))
-    assert full.returncode == 2, full.stderr
-    assert one_sentence(full.stderr), full.stderr
+    assert refused_for_want_of_room(1000, [command, folder, "--out", folder / name], capsys)
     assert contents(folder) == before
 
 

@@ -4,6 +4,7 @@ called."""
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -68,10 +69,15 @@ def forget(tmp_path: Path) -> None:
     del sys.modules["somebodys"]
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> neol.Run:
+    return neol.train("cartpole", out=tmp_path_factory.mktemp("trust") / "run", **TINY)
+
+
 @pytest.fixture
-def champion(tmp_path: Path) -> Path:
+def champion(trained: neol.Run, tmp_path: Path) -> Path:
     """A champion.json of cartpole that names an environment of somebody else."""
-    run = neol.train("cartpole", out=tmp_path / "theirs", **TINY)
+    run = neol.load(shutil.copytree(trained.path, tmp_path / "theirs"))
     document = json.loads(run.champion_path.read_text())
     document["interface"]["task"] = "somebodys:Env"
     run.champion_path.write_text(json.dumps(document))
@@ -135,11 +141,10 @@ def test_a_runs_folder_or_a_file_of_settings_makes_nobody_import_its_environment
 
 
 def test_a_runs_folder_or_a_file_of_settings_joins_nobody_to_a_cluster(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trained: neol.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Ray's answers are pickles: whoever sends them runs code here."""
-    out, more = str(tmp_path / "run"), ["--generations", "2", "--quiet"]
-    neol.train("cartpole", out=out, **TINY)
+    out, more = str(shutil.copytree(trained.path, tmp_path / "run")), ["--generations", "2", "--quiet"]
     config = tmp_path / "run" / "config.toml"
     text = config.read_text().replace('executor = "local"', 'executor = "ray"')
     config.write_text(text.replace('ray_address = ""', 'ray_address = "127.0.0.1:1"'))
