@@ -1,7 +1,7 @@
 """How many episodes a generation plays per genome: more, where those before could not tell genomes apart.
 
-All genomes of a generation meet the same N episodes, so that the fitness f_pn of genome p in episode n has a part of the
-genome's own, one of the episode's (which changes no ranking), and noise:
+All genomes of a generation meet the same N episodes, so that the fitness f_pn of genome p in episode n has a part that
+is the genome's own, one of the episode's (which changes no ranking), and noise:
 
     agreement  rho = s^2 / (s^2 + e^2)      s^2 variance of the genomes' parts, e^2 of the noise
     needed     N = ceil(R / (1 - R) * (1 - rho) / rho)
