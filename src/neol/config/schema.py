@@ -169,6 +169,11 @@ def check_together(config: Config) -> None:
     n, r = config.neat, config.rollout
     if r.executor == "local" and r.workers > 1024:
         raise NeolError(f"workers = {r.workers} is not allowed; on one machine it must be at most 1,024.")
+    if r.most_episodes and not 2 <= r.episodes <= r.most_episodes:
+        raise NeolError(
+            f"most_episodes = {r.most_episodes} is not allowed with episodes = {r.episodes}; it must be 0, or at least "
+            "episodes, and these at least 2: one episode does not say how sure it is."
+        )
     trial_weights(r.trial_weights, r.trials)
     parse_changes(config.world.change)
     least = max(n.min_species_size, n.elitism)

@@ -81,6 +81,8 @@ class RolloutConfig:
 
     episodes: int = field(default=3, metadata=_basic(_range(1, 10**6)))
     """Episodes per genome (N), each a life of its own; fitness is the mean of their returns."""
+    most_episodes: int = field(default=0, metadata=_range(0, 10**6))
+    """Episodes per genome up to which N grows, where a generation could not tell its genomes apart; 0 = N stays."""
     trials: int = field(default=1, metadata=_basic(_range(1, 10_000)))
     """Trials of a life (K): episodes one after the other, with weights and traces carried on from one to the next."""
     trial_weights: str = field(default="mean", metadata={"words": True})

@@ -113,6 +113,7 @@ RESERVED = (
     "generation", "env_steps", "best_fitness", "mean_fitness", "median_fitness", "best_return", "mean_return",
     "mean_steps", "best_nodes", "best_connections", "mean_nodes", "mean_connections", "mean_step_size",
     "mean_weight_change",
+    "episodes_played", "episodes_agreement",
 )  # fmt: skip  # columns of history.csv that are not the loop's
 
 

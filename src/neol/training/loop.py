@@ -35,6 +35,7 @@ from neol.rollout.shards import Episodes, RolloutResult, headline
 from neol.rollout.world import world_of
 from neol.system import uninterrupted
 from neol.training import champion, run_folder
+from neol.training.adaptive_episodes import AGREEMENT, agreement_columns, episodes_needed
 from neol.training.configure import Resolved, check_word, configure, default_folder, resolve
 from neol.training.history import History, HistoryRow, fraction_done, trial_columns
 from neol.training.observers import NOTE, Callback, Event, Generation, Observer, Observers, check_observers
@@ -85,7 +86,8 @@ class Training:
         rollout_seconds = time.monotonic() - before
         returns, steps = verdict.kept(result.returns), verdict.kept(result.steps)  # (P, n), n <= N
         # J = mean over N lives of (sum of max(reward, floor) + offset * steps), itself a mean over a life's trials
-        fitness = verdict.kept(result.fitness(self.config.rollout.fitness_offset)).mean(axis=1)
+        by_life = verdict.kept(result.fitness(self.config.rollout.fitness_offset))  # (P, n)
+        fitness = by_life.mean(axis=1)
         with uninterrupted():
             if result.failures:
                 fitness = self._blame(fitness, result, verdict)
@@ -96,7 +98,7 @@ class Training:
             lamarckian = own.inheritance == "lamarckian" and own.birth == "inherited"
             adapted = gene_weights(genomes, phenotypes, result.weight) if lamarckian else None
             outcome = Outcome(fitness, returns, steps, adapted)
-            row = self._row(genomes, phenotypes, fitness, result, verdict)
+            row = self._row(genomes, phenotypes, fitness, by_life, result, verdict)
             keep = self.config.run.champion_candidates
             self.finalists = population(self.outer.candidates(outcome, keep), "candidates")
             self.archive = [*self.archive, take(self.finalists, [0])][-keep:]
@@ -110,7 +112,7 @@ class Training:
     def rollout(self, phenotypes: Phenotypes) -> tuple[RolloutResult, FaultVerdict]:
         """This generation's episodes; while the environment fails in all of them, others in their place."""
         run, r = self.config.run, self.config.rollout
-        which = (run.seed, seeding.EPISODE, self.outer.generation, r.episodes, r.common_random_numbers)
+        which = (run.seed, seeding.EPISODE, self.outer.generation, self.episodes, r.common_random_numbers)
         weights = trial_weights(r.trial_weights, r.trials)
         episodes = Episodes(*which, max_steps=r.training_steps, trial_weights=weights)
         result, verdict = run_redrawn(self.engine, phenotypes, self.life, episodes, self._note_redraw)
@@ -122,6 +124,14 @@ class Training:
                 f"the tracebacks are in '{self.folder / run_folder.EVENTS}'."
             )
         return result, verdict
+
+    @property
+    def episodes(self) -> int:
+        """N of this generation."""
+        r = self.config.rollout
+        if not r.most_episodes:
+            return r.episodes
+        return episodes_needed([row.more[AGREEMENT] for row in self.history.rows], r.episodes, r.most_episodes)
 
     def _note_redraw(self, discarded: RolloutResult) -> None:
         f = discarded.failures[0]
@@ -165,7 +175,13 @@ class Training:
         return np.where(verdict.failed, fitness[~verdict.failed].min(), fitness)
 
     def _row(
-        self, g: Genomes, ph: Phenotypes, fitness: np.ndarray, result: RolloutResult, verdict: FaultVerdict
+        self,
+        g: Genomes,
+        ph: Phenotypes,
+        fitness: np.ndarray,
+        by_life: np.ndarray,
+        result: RolloutResult,
+        verdict: FaultVerdict,
     ) -> HistoryRow:
         best = fittest(fitness)
         returns = verdict.kept(result.returns).mean(axis=1)
@@ -179,6 +195,7 @@ class Training:
             "mean_step_size": float(g.step_size.mean()),
             "mean_weight_change": float(np.abs(result.weight - ph.weight).mean()) if len(ph.weight) else 0.0,
             **trial_columns(verdict.kept(result.by_trial.returns), best),
+            **(agreement_columns(by_life) if self.config.rollout.most_episodes else {}),
         }
         return HistoryRow(
             self.outer.generation, self.history.env_steps + result.env_steps, float(fitness[best]),
