@@ -20,6 +20,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
+from neol.envs.simulators import simulator, steps_of
 from neol.envs.spaces import read_action, read_observation
 from neol.envs.tasks import CHANGING_TASKS, TASKS, Task
 from neol.envs.trust import check_callable, check_module
@@ -53,7 +54,7 @@ def find(name: str | Maker, env_kwargs: Sequence[str] = ()) -> Task:
         if kwargs:
             make(changed).close()  # it may not know them
         if ours.native:  # as many steps as its runs take
-            changed = changed._replace(max_steps=ours.max_steps * int(kwargs.get("runs", 100)) // 100)
+            changed = changed._replace(max_steps=steps_of(simulator(ours.native, kwargs)))
         return changed
     return _describe(name, None, tuple(kwargs.items()))
 
