@@ -2,8 +2,9 @@
 
     score = (arm - best control) / (oracle - best control)
 
-0 is what can be had without learning (the control with the highest mean), 1 what a network gets that is told its world.
-A world is the list of changes that champions were measured in: that of training, and that of `test_change`.
+0 is what can be had without learning (the control with the highest mean), 1 what a network gets that is told its world,
+or has nothing to learn. A world is the list of changes that champions were measured in: that of training, and that of
+`test_change`.
 """
 
 from __future__ import annotations
@@ -58,18 +59,28 @@ def _worlds(study: Study, rows: list[Row]) -> list[tuple[tuple[str, ...], str]]:
 
 
 def _measured(study: Study, rows: list[Row], world: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """arm -> its champions' returns in a world, whether they were trained in it or only tested."""
+    """arm -> its champions' returns in a world, whether they were trained in it or only tested.
+
+    An oracle that was trained without any change is at home: it has nothing to learn. Arms that share their runs (the
+    lr = 0 of several) are there once.
+    """
     out: dict[str, list[float]] = {}
-    for r in rows:
-        config = study.config(r.run)
-        if r.point != study.best_points.get((r.task, r.arm)):
+    runs: dict[tuple[str, tuple[int, ...]], str] = {}  # role and runs -> the first arm that has them
+    for arm in study.arms:
+        own = [r for r in rows if r.arm == arm.name and r.point == study.best_points.get((r.task, r.arm))]
+        role = study.roles.get(arm.name, "")
+        if runs.setdefault((role, tuple(r.run for r in own)), arm.name) != arm.name:
             continue
-        trained = config.world.change == world if isinstance(config, Config) else config.change == world
-        tested = isinstance(config, Config) and config.world.test_change == world
-        value = r.held_out if trained else r.tested if tested else None
-        if value is not None:
-            out.setdefault(r.arm, []).append(value)
-    return {a.name: np.array(out[a.name]) for a in study.arms if a.name in out}
+        for r in own:
+            config = study.config(r.run)
+            change, test = (
+                (config.world.change, config.world.test_change) if isinstance(config, Config) else (config.change, ())
+            )
+            at_home = role == ORACLE and not change
+            value = r.held_out if change == world or at_home else r.tested if test == world else None
+            if value is not None:
+                out.setdefault(arm.name, []).append(value)
+    return {arm: np.array(values) for arm, values in out.items()}
 
 
 def _adapted(
@@ -137,7 +148,7 @@ def lines(study: Study, found: list[Adapted]) -> list[str]:
             told += "" if score.low is None else f" (95 % {score.low:.2f} to {score.high:.2f})"
         out.append(
             f"{x.task}, {x.what}: {study.label(arm)} holds {x.returns[arm].mean():,.1f}, the best control "
-            f"({study.label(x.best_control)}) {x.returns[x.best_control].mean():,.1f}; {told}; it {verdict(x, arm)}"
+            f"({study.label(x.best_control)}) {x.returns[x.best_control].mean():,.1f}; {told}; {verdict(x, arm)}"
         )
     return out
 
