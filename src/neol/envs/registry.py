@@ -20,7 +20,6 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from neol.envs.simulators import simulator, steps_of
 from neol.envs.spaces import read_action, read_observation
 from neol.envs.tasks import CHANGING_TASKS, TASKS, Task
 from neol.envs.trust import check_callable, check_module
@@ -53,7 +52,9 @@ def find(name: str | Maker, env_kwargs: Sequence[str] = ()) -> Task:
         changed = ours._replace(env_kwargs=tuple(kwargs.items()))
         if kwargs:
             make(changed).close()  # it may not know them
-        if ours.native:  # as many steps as its runs take
+        if kwargs and ours.native:  # as many steps as its runs take
+            from neol.envs.simulators import simulator, steps_of
+
             changed = changed._replace(max_steps=steps_of(simulator(ours.native, kwargs)))
         return changed
     return _describe(name, None, tuple(kwargs.items()))

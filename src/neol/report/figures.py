@@ -165,7 +165,7 @@ def draw_adaptation(
             top = axes.secondary_xaxis(
                 "top", functions=(lambda x: (x - none) / (full - none), lambda s: none + s * (full - none))
             )
-            top.set_xlabel("adaptation score: 0 = best control, 1 = told its world", size=FONT, color=INK)
+            top.set_xlabel("adaptation score: 0 = best control, 1 = oracle", size=FONT, color=INK)
             top.tick_params(labelsize=FONT, color=EDGE, labelcolor=INK)
             top.spines["top"].set_color(EDGE)
         axes.axvline(none, color=MUTED, lw=1.0, ls=(0, (4, 2)))
