@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from neol.config.checks import CHANGES
 from neol.config.schema import Config, check_value, field_choices, field_help, field_type, fields, parse_toml
 from neol.config.sections import (
     ACTIVATION_ID,
@@ -45,7 +46,7 @@ def value_of(name: str) -> st.SearchStrategy[Any]:
         return st.sampled_from(["config", "off"]) | st.floats(0, 1).map(repr)
     if name == "task":
         return st.sampled_from(sorted(TASKS)) | st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]))
-    if name == "change":
+    if name in CHANGES:
         return st.sampled_from([(), ("action invert p=0.5",), ("reward sign", "observation noise=0.1 from=2..9")])
     if name == "trial_weights":
         return st.sampled_from(["mean", "last"])
@@ -114,7 +115,7 @@ def test_toml_has_every_field_in_the_table_of_its_section(flat):
 def test_values_as_the_command_line_gives_them_mean_the_same(flat):
     """Every value as text, lists with commas."""
     texts = {k: ", ".join(v) if isinstance(v, tuple) else str(v) for k, v in flat.items()}
-    texts["change"] = list(flat["change"])  # an option that may be given several times
+    texts |= {name: list(flat[name]) for name in CHANGES}  # an option that may be given several times
     assert Config().replace(**texts) == Config().replace(**flat)
 
 
@@ -254,7 +255,7 @@ WRONG: dict[Any, list[Any]] = {
 @pytest.mark.parametrize("name", list(fields()))
 def test_values_of_a_wrong_type_are_refused(name):
     kind = field_type(name)
-    fine = ([], "", {}) if name in ("env_kwargs", "change", "senses") else ()
+    fine = ([], "", {}) if name in ("env_kwargs", *CHANGES, "senses") else ()
     for value in [v for v in WRONG[kind if kind in WRONG else tuple] if v not in fine]:
         with pytest.raises(NeolError, match=rf"^{name} = "):
             Config().replace(**{name: value})

@@ -25,7 +25,7 @@ from neol.rollout.world import world_of
 from neol.training.configure import configure
 from neol.training.loop import train
 
-NATIVE = [t.name for t in CHANGING_TASKS.values() if t.native]
+NATIVE = ["tmaze", "double-tmaze", "bandit"]
 HEBB = PlasticityConfig(rule="hebb", lr=0.3, reward_scale=0.5, trace_decay=0.5)
 
 

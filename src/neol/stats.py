@@ -289,6 +289,29 @@ def difference(x: ArrayLike, y: ArrayLike, seed: int) -> Interval | None:
     return _percentiles(estimate, _means(_resampled(a, seed, 0)) - _means(_resampled(b, seed, 1)))
 
 
+def adaptation_score(x: ArrayLike, controls: Sequence[ArrayLike], oracle: ArrayLike, seed: int) -> Interval | None:
+    """(mean x - c) / (mean oracle - c), where c is the highest mean of the controls, chosen anew in each resample.
+
+    None where the oracle is no better than that control, or a sample is empty; no ends where one has one run, or where
+    more than a fortieth of the resamples have no such oracle.
+    """
+    samples = [_scores(x), _scores(oracle), *map(_scores, controls)]
+    if len(samples) < 3 or not all(map(len, samples)):
+        return None
+    own, told, best = float(_means(samples[0])), float(_means(samples[1])), max(float(_means(s)) for s in samples[2:])
+    if told <= best:
+        return None
+    estimate = (own - best) / (told - best)
+    if min(map(len, samples)) < 2:
+        return Interval(estimate, None, None)
+    rows = np.array([_means(_resampled(s, seed, i)) for i, s in enumerate(samples)])  # f8 (2 + controls, RESAMPLES)
+    low = rows[2:].max(axis=0)
+    known = rows[1] > low
+    if (~known).mean() > (1.0 - LEVEL) / 2.0:
+        return Interval(estimate, None, None)
+    return _percentiles(estimate, ((rows[0] - low)[known] / (rows[1] - low)[known]))
+
+
 def compare(
     task: str, scores: Mapping[str, ArrayLike], pairs: Sequence[tuple[str, str]], seed: int
 ) -> list[Comparison]:

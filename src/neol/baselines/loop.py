@@ -22,8 +22,10 @@ from neol.baselines import settings as baseline_settings
 from neol.baselines.policy import Policy, from_arrays, play, save_policy
 from neol.baselines.sbx import PACKAGES, Learner, require_packages
 from neol.baselines.settings import BaselineConfig, baseline_config, find_task
+from neol.config.changes import has_attributes
 from neol.envs.registry import choose_engine
 from neol.errors import NeolError
+from neol.rollout.world import life_names
 from neol.system import uninterrupted
 from neol.training import run_folder
 from neol.training.champion import select
@@ -144,7 +146,7 @@ class BaselineTraining:
             best_so_far=self.history.rows[-1].more["best_so_far"],
             **facts,
             parameters=chosen.parameters,
-            engine="envpool",
+            engine="native" if self.task.native else "envpool",
             executor="local",
             threads=config.threads,
             events=count_events(self.folder),
@@ -168,6 +170,7 @@ def train(
     max_steps: int = 0,
     interval: int = 0,
     hyperparameters: Mapping[str, Any] | None = None,
+    change: Sequence[str] | None = None,
     callback: Callable[[Generation], Any] | None = None,
     observers: Sequence[Observer] = (),
     progress: bool | None = None,
@@ -175,10 +178,13 @@ def train(
     """Train PPO or SAC into the folder `out`, to the first update that reaches `max_env_steps`.
 
     `interval`: env steps between checkpoints (0 = the task's own). `hyperparameters` replace the tuned ones by name.
+    `change`: how the world of a life differs from its simulator (domain randomisation), the task's own if not given.
     `callback`, `observers`, `progress` and `overwrite` are as in `neol.train`. Killed, a run goes on from its last
     checkpoint and ends in the same bytes; another number of `threads` gives others. Ctrl-C raises KeyboardInterrupt.
     """
-    config = baseline_config(algorithm, task, max_env_steps, seed, threads, max_steps, interval, hyperparameters)
+    config = baseline_config(
+        algorithm, task, max_env_steps, seed, threads, max_steps, interval, hyperparameters, change
+    )
     return train_config(config, out, resume, overwrite, callback, observers, progress)
 
 
@@ -193,7 +199,8 @@ def train_config(
 ) -> Run:
     """The same with a whole configuration."""
     require_packages()
-    choose_engine(find_task(config.task), "envpool")
+    task = find_task(config.task)
+    choose_engine(task, "native" if task.native else "envpool", has_attributes(config.change))
     told: list[Observer] = [*observers, *([Callback(callback)] if callback else [])]
     if wanted_here() if progress is None else progress:
         told.append(TrainingProgress())
@@ -228,7 +235,9 @@ def _choose(training: BaselineTraining) -> tuple[Policy, dict[str, Any]]:
     def returns(policy: Policy, purpose: int, part: int, episodes: int) -> np.ndarray:
         nonlocal selection_steps
         seeds = seeding.episode_seeds(config.seed, purpose, part, 1, episodes, True)
-        found, steps = play(policy, training.task, seeds, config.max_steps, config.threads)
+        names = life_names(config.seed, purpose, part, 1, episodes, True)  # the lives that a champion of NEOL's meets
+        world = training.learner.world
+        found, steps = play(policy, training.task, seeds, config.max_steps, config.threads, world, names)
         selection_steps += int(steps.sum()) if purpose == seeding.SELECTION else 0
         return found
 

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from neol.baselines.pools import open_pool
 from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.files import write_atomic
-from neol.rollout.envpool_player import field, make_envpool
+from neol.rollout.world import UNCHANGED, World
 
 ARGMAX, CLIP, TANH = "argmax", "clip", "tanh"  # how the last layer becomes an action
 CLIP_OBSERVATION, EPSILON = 10.0, 1e-8  # VecNormalize's own
@@ -109,25 +110,29 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
 
 
 def play(
-    policy: Policy, task: Task, seeds: Sequence[int] | np.ndarray, max_steps: int, threads: int = 1
+    policy: Policy,
+    task: Task,
+    seeds: Sequence[int] | np.ndarray,
+    max_steps: int,
+    threads: int = 1,
+    world: World = UNCHANGED,
+    names: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns f8 (E,) and steps i8 (E,) of an episode for each seed, each in an environment of its own."""
-    pool = make_envpool(task, np.asarray(seeds), max_steps, threads)
+    """Returns f8 (E,) and steps i8 (E,) of an episode for each seed, each in an environment of its own.
+
+    names u8 (E,): of the lives, where the world changes.
+    """
+    named = np.zeros(len(seeds), np.uint64) if names is None else names
+    pool = open_pool(task, np.asarray(seeds), max_steps, threads, world, named)
     try:
-        keys = [field(pool, k) for k in ("info:env_id", "obs", "reward", "done")]
-        dtype, shape = pool.spec.action_array_spec["action"].dtype, (-1, *task.action_shape)
         returns, steps = np.zeros(len(seeds)), np.zeros(len(seeds), np.int64)
-        pool._reset(np.arange(len(seeds), dtype=np.int32))
-        state = pool._recv()
-        ids, observations = state[keys[0]].astype(np.int32), state[keys[1]]
+        rows = pool.reset(np.arange(len(seeds), dtype=np.int32))
+        ids, observations = rows.ids, rows.observations
         while len(ids):
-            actions = policy.act(observations.reshape(len(ids), -1))
-            pool._send([ids, ids, actions.astype(dtype).reshape(shape)])
-            state = pool._recv()
-            ids, observations, rewards, done = (state[k] for k in keys)
-            returns[ids] += rewards
-            steps[ids] += 1
-            ids, observations = ids[~done].astype(np.int32), observations[~done]
+            rows = pool.step(ids, policy.act(observations))
+            returns[rows.ids] += rows.counted
+            steps[rows.ids] += 1
+            ids, observations = rows.ids[~rows.done], rows.observations[~rows.done]
     finally:
         pool.close()
     return returns, steps

@@ -22,6 +22,7 @@ from neol.baselines.settings import BaselineConfig, linear_from
 from neol.baselines.vec_env import PoolEnv
 from neol.envs.tasks import Task
 from neol.errors import NeolError
+from neol.rollout.world import life_names, world_of
 
 PACKAGES = ("jax", "sbx-rl", "stable-baselines3", "torch")
 _REPLAY = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
@@ -56,6 +57,7 @@ class Learner:
 
         VecEnv.register(PoolEnv)  # it has what a VecEnv has
         self.config, self.task = config, task
+        self.world = world_of(task, config.change, config.max_steps)
         self.model: Any = None
         self.env = self._environments(0)
         self._normal = self._normalized()
@@ -174,7 +176,8 @@ class Learner:
     def _environments(self, interval: int) -> PoolEnv:
         count = self.config.hyperparameters["n_envs"]
         seeds = seeding.episode_seeds(self.config.seed, seeding.EPISODE, interval, count, 1, False)
-        return PoolEnv(self.task, seeds, self.config.max_steps, self.config.threads)
+        names = life_names(self.config.seed, seeding.LEARNER, interval, count, 1, False)
+        return PoolEnv(self.task, seeds, self.config.max_steps, self.config.threads, self.world, names)
 
     def _normalized(self) -> Any:
         """Observations and rewards scaled by their running statistics, where the algorithm wants that."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from neol.config.changes import fit_changes
 from neol.config.schema import check_value, to_toml
-from neol.envs.tasks import TASKS, Task
+from neol.envs.tasks import CHANGING_TASKS, TASKS, Task
 from neol.errors import NeolError, nearest
 from neol.network.actions import ARGMAX
 from neol.system import cores
@@ -64,6 +65,9 @@ _TUNED: dict[tuple[str, str], dict[str, Any]] = {
     ("sac", "hopper"): {"learning_starts": 10_000},
 }  # fmt: skip
 
+# Nobody has tuned them for simulators of our own: the libraries' defaults, with eight environments.
+_NATIVE: dict[str, dict[str, Any]] = {"ppo": {"n_envs": 8, "n_steps": 500, "batch_size": 200}, "sac": {}}
+
 # Env steps from one line of history.csv, and checkpoint, to the next. Environments start anew there, so each of them
 # should have played some whole episodes in between.
 _INTERVAL = {
@@ -71,6 +75,7 @@ _INTERVAL = {
     ("ppo", "hopper"): 20_480,
 }  # fmt: skip
 _SAC_INTERVAL = 10_000
+_NATIVE_INTERVAL = 40_000
 _MAY_BE_LINEAR = ("learning_rate", "clip_range")
 
 
@@ -86,6 +91,7 @@ class BaselineConfig:
     threads: int
     interval: int
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    change: tuple[str, ...] = ()  # of the world, as [world] change
 
     def flat(self) -> dict[str, Any]:
         """All settings by name."""
@@ -102,7 +108,9 @@ class BaselineConfig:
 
 
 def _own(config: BaselineConfig) -> dict[str, Any]:
-    return {k: v for k, v in asdict(config).items() if k != "hyperparameters"}
+    own = {k: v for k, v in asdict(config).items() if k != "hyperparameters"}
+    usual = not config.change and config.task in TASKS  # as it was before there were changes
+    return {k: v for k, v in own.items() if k != "change"} if usual else own
 
 
 def baseline_config(
@@ -114,6 +122,7 @@ def baseline_config(
     max_steps: int = 0,
     interval: int = 0,
     hyperparameters: Mapping[str, Any] | None = None,
+    change: Sequence[str] | None = None,
 ) -> BaselineConfig:
     """The tuned settings of an algorithm on a task, with what the user changed; a NeolError where that cannot be."""
     if algorithm not in ALGORITHMS:
@@ -127,19 +136,30 @@ def baseline_config(
         raise NeolError(f"max_env_steps = {max_env_steps} is not allowed; it must be at least 1.")
     if not isinstance(interval, int) or interval < 0:
         raise NeolError(f"interval = {interval} is not allowed; it must be a whole number, at least 0.")
-    tuned = _DEFAULTS[algorithm] | _TUNED[algorithm, found.name]
+    tuned = _DEFAULTS[algorithm] | (_NATIVE[algorithm] if found.native else _TUNED[algorithm, found.name])
+    steps = checked["max_steps"] or found.max_steps
+    changes = check_value("change", found.settings.get("change", ()) if change is None else change)
+    fitted = fit_changes(changes, found.observed, found.actions, steps, 1)
+    if found.components[0].kind == ARGMAX and any(f.change.what == "action" for f in fitted):
+        raise NeolError(f"change = '{changes[0]}' is not allowed; a baseline chooses the actions of '{found.name}'.")
     return BaselineConfig(
-        algorithm, found.name, checked["seed"], checked["max_env_steps"], checked["max_steps"] or found.max_steps,
-        checked["threads"] or cores(), interval or _INTERVAL.get((algorithm, found.name), _SAC_INTERVAL),
-        tuned | _checked(algorithm, tuned, hyperparameters or {}),
+        algorithm, found.name, checked["seed"], checked["max_env_steps"], steps,
+        checked["threads"] or cores(), interval or _interval(algorithm, found),
+        tuned | _checked(algorithm, tuned, hyperparameters or {}), changes,
     )  # fmt: skip
+
+
+def _interval(algorithm: str, task: Task) -> int:
+    usual = _NATIVE_INTERVAL if task.native and algorithm == "ppo" else _SAC_INTERVAL
+    return _INTERVAL.get((algorithm, task.name), usual)
 
 
 def find_task(name: str) -> Task:
     """One of our tasks, by its name or its id."""
-    task = next((t for t in TASKS.values() if name in (t.name, t.id)), None)
+    own = {**TASKS, **{t.name: t for t in CHANGING_TASKS.values() if t.native}}
+    task = next((t for t in own.values() if name in (t.name, t.id)), None)
     if task is None:
-        raise NeolError(f"unknown task '{name}'; baselines have settings for our own. {nearest(name, TASKS)}")
+        raise NeolError(f"unknown task '{name}'; baselines have settings for our own. {nearest(name, own)}")
     return task
 
 

@@ -1,4 +1,4 @@
-"""EnvPool's environments as Stable-Baselines3 wants a VecEnv to be (which this module does not import).
+"""A pool of environments as Stable-Baselines3 wants a VecEnv to be (which this module does not import).
 
 EnvPool's step after the end of an episode is the reset: it ignores the action and pays nothing. Here an environment
 that ended is reset at once and apart, so that a reset is neither a transition nor counted. EnvPool also calls an
@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from neol.baselines.pools import Rows, open_pool
 from neol.envs.tasks import Task
 from neol.network.actions import ARGMAX
-from neol.rollout.envpool_player import field, make_envpool
+from neol.rollout.world import UNCHANGED, World
 
 
 class PoolEnv:
@@ -24,7 +25,15 @@ class PoolEnv:
     `finished` has (return, steps) of every episode that ended, `seconds` the time that the simulator took.
     """
 
-    def __init__(self, task: Task, seeds: np.ndarray, max_steps: int, threads: int = 1) -> None:
+    def __init__(
+        self,
+        task: Task,
+        seeds: np.ndarray,
+        max_steps: int,
+        threads: int = 1,
+        world: World = UNCHANGED,
+        names: np.ndarray | None = None,  # u8 (B,) of the first lives, where the world changes
+    ) -> None:
         from gymnasium import spaces
 
         self.num_envs, self.render_mode = len(seeds), None
@@ -37,9 +46,8 @@ class PoolEnv:
         self.finished: list[tuple[float, int]] = []
         self.env_steps, self.seconds = 0, 0.0
         self._max_steps = max_steps
-        self._envpool = make_envpool(task, seeds, max_steps + 1, min(threads, len(seeds)))
-        self._keys = [field(self._envpool, k) for k in ("info:env_id", "obs", "reward", "done")]
-        self._dtype, self._shape = self._envpool.spec.action_array_spec["action"].dtype, (-1, *task.action_shape)
+        named = np.zeros(len(seeds), np.uint64) if names is None else names
+        self._pool = open_pool(task, seeds, max_steps + 1, min(threads, len(seeds)), world, named)
         self._ids = np.arange(self.num_envs, dtype=np.int32)
         self._returns, self._steps = np.zeros(self.num_envs), np.zeros(self.num_envs, np.int64)
         self._actions = np.zeros(0)
@@ -50,8 +58,7 @@ class PoolEnv:
 
     def _reset(self, ids: np.ndarray) -> np.ndarray:
         self._returns[ids], self._steps[ids] = 0.0, 0
-        self._envpool._reset(ids)
-        return self._receive(len(ids))[0]
+        return _ordered(self._pool.reset(ids))[0]
 
     def step_async(self, actions: np.ndarray) -> None:
         self._actions = actions
@@ -62,10 +69,9 @@ class PoolEnv:
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         """Observations f4 (B, I), rewards f4 (B,), done (B,), infos; the first of the next episode where one ended."""
         started = time.perf_counter()
-        self._envpool._send([self._ids, self._ids, np.asarray(actions).astype(self._dtype).reshape(self._shape)])
-        observations, rewards, failed = self._receive(self.num_envs)
+        observations, rewards, failed, counted = _ordered(self._pool.step(self._ids, np.asarray(actions)))
         self.env_steps += self.num_envs
-        self._returns += rewards
+        self._returns += counted
         self._steps += 1
         done = failed | (self._steps == self._max_steps)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
@@ -78,16 +84,8 @@ class PoolEnv:
         self.seconds += time.perf_counter() - started
         return observations, rewards, done, infos
 
-    def _receive(self, count: int) -> tuple[np.ndarray, ...]:
-        """Observations, rewards, done, in the order of the ids."""
-        state = self._envpool._recv()
-        who, observations, rewards, done = (state[k] for k in self._keys)
-        order = np.argsort(who)
-        rows = observations.reshape(count, -1)[order].astype(np.float32)
-        return rows, rewards[order].astype(np.float32), done[order].astype(bool)
-
     def close(self) -> None:
-        self._envpool.close()
+        self._pool.close()
 
     def seed(self, seed: int | None = None) -> list[None]:
         """Nothing: an environment has had its seed since it was made."""
@@ -98,3 +96,12 @@ class PoolEnv:
 
     def env_is_wrapped(self, wrapper: Any, indices: Any = None) -> list[bool]:
         return [False] * self.num_envs
+
+
+def _ordered(rows: Rows) -> tuple[np.ndarray, ...]:
+    """Observations, rewards, done and counted rewards, in the order of the ids."""
+    order = np.argsort(rows.ids)
+    observations, rewards, counted = (
+        a[order].astype(np.float32) for a in (rows.observations, rows.rewards, rows.counted)
+    )
+    return observations, rewards, rows.done[order], counted

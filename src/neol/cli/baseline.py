@@ -31,6 +31,8 @@ def baseline_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hyperparameters", nargs="+", default=[], metavar="KEY=VALUE", help="in place of the tuned ones"
     )
+    text = "a change of the world, as of neol train; several times for several (the task's)"
+    parser.add_argument("--change", action="append", metavar="CHANGE", help=text)
     parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
@@ -41,7 +43,7 @@ def baseline_command(args: argparse.Namespace) -> int:
     from neol.training.run_folder import POLICY
     from neol.training.summary import BaselineSummary, shown
 
-    names = ("max_env_steps", "out", "seed", "resume", "overwrite", "threads", "max_steps", "interval")
+    names = ("max_env_steps", "out", "seed", "resume", "overwrite", "threads", "max_steps", "interval", "change")
     settings = {name: getattr(args, name) for name in names}
     changed = parse_kwargs(args.hyperparameters, "hyperparameters")
     try:

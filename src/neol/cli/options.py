@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 from typing import Any, NoReturn
 
+from neol.config.checks import CHANGES
 from neol.config.schema import Config, field_choices, field_help, field_type, fields, is_basic
 from neol.errors import NeolError, nearest
 
@@ -126,7 +127,7 @@ def settings_options(parser: Parser, rare: frozenset[str] = frozenset()) -> None
             words, metavar = {"nargs": "+"}, "KEY=VALUE"
         if name == "start":
             metavar = "RUN"
-        if name == "change":
+        if name in CHANGES:
             words, metavar = {"action": Append}, "CHANGE"
         text = f"{helps[name]} ({shown})".replace("%", "%%")
         groups[section].add_argument(

@@ -109,6 +109,10 @@ def print_summary(run: Any, pictures: dict[str, Path]) -> None:
         same = "; it is the champion still" if s.champion_is_start else ""
         print(f"  the start's, on the same episodes      {shown(s.start_return_mean)}  "
               f"(95 % CI {shown(low)} to {shown(high)}{same})")  # fmt: skip
+    if s.champion_test_return_mean is not None:
+        low, high = s.champion_test_return_ci95
+        print(f"  in the world of --test-change          {shown(s.champion_test_return_mean)}  "
+              f"(95 % CI {shown(low)} to {shown(high)})")  # fmt: skip
     print(f"  the same champion without plasticity   {shown(s.champion_without_plasticity_return_mean)}")
     if s.champion_return_by_trial:
         print(f"  champion's return by trial             {' '.join(shown(x) for x in s.champion_return_by_trial)}")

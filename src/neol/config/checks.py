@@ -10,6 +10,8 @@ from typing import Any
 
 from neol.errors import NeolError
 
+CHANGES = ("change", "test_change")  # settings that are lists of changes of the world
+
 
 def convert(name: str, value: Any, kind: Any) -> Any:
     """The value in the type `kind`."""
@@ -40,7 +42,7 @@ def convert(name: str, value: Any, kind: Any) -> Any:
             return str(value).strip()
         if name == "env_kwargs":
             return _pairs(value)
-        if name == "change":
+        if name in CHANGES:
             return _changes(value)
         items = value.replace(",", " ").split() if isinstance(value, str) else list(value)
         if name == "senses" and items in ([], ["none"]):
@@ -52,8 +54,8 @@ def convert(name: str, value: Any, kind: Any) -> Any:
         names = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
         if name == "env_kwargs":
             raise NeolError(f"env_kwargs = {value!r} is not allowed; it must be key=value words.") from None
-        if name == "change":
-            raise NeolError(f"change = {value!r} is not allowed; it must be a list of texts.") from None
+        if name in CHANGES:
+            raise NeolError(f"{name} = {value!r} is not allowed; it must be a list of texts.") from None
         raise NeolError(
             f"{name} = {value!r} is not allowed; it must be {names.get(kind, 'a list of names')}."
         ) from None

@@ -176,6 +176,7 @@ def check_together(config: Config) -> None:
         )
     trial_weights(r.trial_weights, r.trials)
     parse_changes(config.world.change)
+    parse_changes(config.world.test_change)
     least = max(n.min_species_size, n.elitism)
     if n.pop_size < 2 * least:
         raise NeolError(

@@ -129,6 +129,8 @@ class WorldConfig:
 
     change: tuple[str, ...] = field(default=(), metadata=_basic({"words": True}))
     """A change, such as "action invert of=1 p=0.5 from=100..300" (docs/method.md); none = the simulator's world."""
+    test_change: tuple[str, ...] = field(default=(), metadata={"words": True})
+    """A change of another world, which training never meets: the champion's return there is measured apart."""
 
 
 @dataclass(frozen=True)

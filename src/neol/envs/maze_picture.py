@@ -1,4 +1,4 @@
-"""Pictures of the mazes and the bandit: where it is, where the good place is, and what every run so far has earned.
+"""Pictures of our own simulators: where it is, where the good place is, and what every run so far has earned.
 
 Legend: H height, W width, in dots.
 """
@@ -10,7 +10,8 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from neol.envs.mazes import BANDIT, CHOSEN, CRASH, GOOD, HIGH, PLACE, Simulator
+from neol.envs.mazes import BANDIT, CHOSEN, GOOD, HIGH, PLACE, Simulator
+from neol.envs.motors import MOTORS, TO_GO
 
 H, W = 300, 400
 STRIP = 70  # dots at the bottom: a bar for every run
@@ -22,11 +23,13 @@ Point = tuple[float, float]
 def picture(simulator: Simulator, state: np.ndarray, earned: Sequence[float]) -> np.ndarray:
     """The state f8 (STATE,) of a simulator and what its runs have earned, as u1 (H, W, 3)."""
     image = np.full((H, W, 3), PAPER, np.uint8)
-    if simulator.kind == BANDIT:
+    if simulator.kind == MOTORS:
+        _motors(image, state[TO_GO:])
+    elif simulator.kind == BANDIT:
         _bandit(image, state)
     else:
         _maze(image, int(simulator.parameters[0]), state)
-    _strip(image, earned, int(simulator.parameters[1]), CRASH if simulator.kind != BANDIT else 0.0)
+    _strip(image, earned, int(simulator.parameters[1]), 0.0 if simulator.kind == MOTORS else HIGH)
     return image
 
 
@@ -75,15 +78,25 @@ def _bandit(image: np.ndarray, state: np.ndarray) -> None:
             _disc(image, (x, y), 12.0, INK)
 
 
-def _strip(image: np.ndarray, earned: Sequence[float], runs: int, least: float) -> None:
-    """A bar for every run so far: blue where it earned the most, orange where less."""
+def _motors(image: np.ndarray, to_go: np.ndarray) -> None:
+    """A rail for each axis, its target in the middle, and where it is."""
+    for i, way in enumerate(to_go):
+        y = (H - STRIP) * (i + 0.5) / len(to_go)
+        half = min(13.0, 40.0 / len(to_go))
+        _line(image, (40.0, y), (W - 40.0, y), half, FLOOR)
+        _disc(image, (W / 2, y), half + 4.0, GREEN)
+        _disc(image, (W / 2 - float(np.clip(way, -2.0, 2.0)) * (W - 80) / 4.0, y), half, INK)
+
+
+def _strip(image: np.ndarray, earned: Sequence[float], runs: int, good: float) -> None:
+    """A bar for every run so far: blue where it earned what is good, orange where less."""
     base, tall, wide = H - 22, STRIP - 40, (W - 40) / max(runs, 1)
     image[base : base + 1, 20 : W - 20] = FAINT
     for i, reward in enumerate(earned[:runs]):
         left, right = 20 + int(i * wide), max(21 + int(i * wide), 19 + int((i + 1) * wide))
-        height = int(tall * abs(reward) / HIGH)
+        height = int(tall * min(abs(reward) / HIGH, 1.5))
         top, bottom = (base - height, base) if reward >= 0 else (base, base + min(height, 18))
-        image[top:bottom, left:right] = BLUE if reward >= HIGH else ORANGE
+        image[top:bottom, left:right] = BLUE if reward >= good else ORANGE
 
 
 def _line(image: np.ndarray, a: Point, b: Point, half: float, color: tuple[int, int, int]) -> None:

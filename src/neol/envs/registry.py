@@ -52,8 +52,10 @@ def find(name: str | Maker, env_kwargs: Sequence[str] = ()) -> Task:
         changed = ours._replace(env_kwargs=tuple(kwargs.items()))
         if kwargs:
             make(changed).close()  # it may not know them
-        if ours.native:  # as many steps as its runs take
-            changed = changed._replace(max_steps=ours.max_steps * int(kwargs.get("runs", 100)) // 100)
+        if kwargs and ours.native:  # as many steps as its runs take
+            from neol.envs.simulators import simulator, steps_of
+
+            changed = changed._replace(max_steps=steps_of(simulator(ours.native, kwargs)))
         return changed
     return _describe(name, None, tuple(kwargs.items()))
 

@@ -54,7 +54,7 @@ class Task(NamedTuple):
     strategies: Mapping[str, Any] = MappingProxyType({})
     env_kwargs: tuple[tuple[str, Any], ...] = ()  # arguments of the environment
     maker: Callable[[], Any] | None = None  # what makes it, where that is a Python function
-    native: str = ""  # the simulator of our own that plays it (mazes.py)
+    native: str = ""  # the simulator of our own that plays it (simulators.py)
     senses: tuple[str, ...] = ()  # what networks see beside their observation (rollout/senses.py)
     sensed: int = 0  # how many of the inputs that is: the last ones
 
@@ -160,6 +160,36 @@ def _maze(name: str, native: str, maker: str, steps: int, returns: tuple[float, 
     )  # fmt: skip
 
 
+_BODY = ("z", "quaternion 0", "quaternion 1", "quaternion 2", "quaternion 3")
+_CHEETAH_MOTORS = ("back thigh", "back shin", "back foot", "front thigh", "front shin", "front foot")
+_CHEETAH = (
+    "z", "angle", *_CHEETAH_MOTORS, "x vel", "z vel", "angle vel", *(f"{m} vel" for m in _CHEETAH_MOTORS),
+)  # fmt: skip
+_ANT_LEGS = tuple(
+    f"{joint} {leg}" for leg in ("front left", "front right", "back left", "back right") for joint in ("hip", "ankle")
+)
+_ANT = (
+    *_BODY, *_ANT_LEGS, *(f"{axis} vel" for axis in "xyz"), *(f"{axis} turn" for axis in "xyz"),
+    *(f"{joint} vel" for joint in _ANT_LEGS),
+)  # fmt: skip
+_ANT_MOTORS = (*_ANT_LEGS[6:], *_ANT_LEGS[:6])  # its actuators have another order than its joints
+
+
+def _dead_legs(*p: float) -> tuple[str, ...]:
+    """One leg's two motors are dead, at most: the front left, the front right or the back left one."""
+    return tuple(f"action dead of={2 * leg + 2},{2 * leg + 3} p={x:g} group=leg" for leg, x in enumerate(p))
+
+
+def _motors(axes: int) -> Task:
+    """Axes whose motors are each wired the wrong way round in half of all lives."""
+    inputs, actions = (tuple(f"{what} {i}" for i in range(axes)) for what in ("to go", "motor"))
+    return _boxes(
+        f"motors-{axes}", f"neol.envs.maze_env:Motors{axes}", inputs, actions, resets_fully=True, step_seconds=6e-7,
+        film_fps=20, returns=(-200.0, 60.0), native=f"{axes} motors",
+        settings={**_SMALL, "change": ("action invert p=0.5 each",)},
+    )._replace(max_steps=500)  # fmt: skip
+
+
 CHANGING_TASKS: dict[str, Task] = {
     t.name: t
     for t in (
@@ -173,6 +203,20 @@ CHANGING_TASKS: dict[str, Task] = {
             "bandit", "neol.envs.maze_env:Bandit", 100, ("one", "reward", "arm 0", "arm 1"), ("arm 0", "arm 1"),
             (Component(ARGMAX, 0, 2),), _numbers(("one", "reward", "arm 0", "arm 1")), action_dtype="int64",
             resets_fully=True, step_seconds=5e-7, returns=(0.0, 100.0), settings=_SMALL, native="bandit", film_fps=8,
+        ),
+        *map(_motors, (1, 2, 4, 8)),
+        _boxes(
+            "halfcheetah-direction", "HalfCheetah-v5", _CHEETAH, _CHEETAH_MOTORS, resets_fully=True, step_seconds=1e-4,
+            film_every=4, film_fps=31, returns=(-2000.0, 6000.0),
+            settings={**_LONG, "episodes": 4, "change": ("env _forward_reward_weight=-1 p=0.5",)},
+            strategies={"generations": _UNENDING, "max_env_steps": 5_000_000},
+        )._replace(max_steps=500),
+        _boxes(
+            "ant-dead-leg", "Ant-v4", _ANT, _ANT_MOTORS, reusable=True, resets_fully=True, step_seconds=2e-4,
+            film_every=4, film_fps=31, returns=(-500.0, 6000.0),
+            settings={**_LONG, "episodes": 3, "fitness_offset": -1.0, "change": _dead_legs(0.3333, 0.3333, 0.0),
+                      "test_change": _dead_legs(0.0, 0.0, 1.0)},
+            strategies={"generations": _UNENDING},
         ),
     )
 }  # fmt: skip

@@ -153,6 +153,31 @@ def draw_boxes(path: Path, samples: Sequence[tuple[Look, np.ndarray]], xlabel: s
         )  # fmt: skip
 
 
+def draw_adaptation(
+    path: Path, samples: Sequence[tuple[Look, np.ndarray]], none: float, full: float | None, xlabel: str
+) -> None:
+    """An arm a line, every run a point, its mean a bar; the way from what needs no learning (score 0) to what an oracle
+    gets (score 1) is shaded, and the axis at the top counts in scores."""
+    with _figure(path, 4.6, 1.35 + 0.28 * len(samples)) as figure:
+        axes = figure.subplots()
+        if full is not None and full > none:
+            axes.axvspan(none, full, color="#009E73", alpha=0.10, lw=0)
+            top = axes.secondary_xaxis(
+                "top", functions=(lambda x: (x - none) / (full - none), lambda s: none + s * (full - none))
+            )
+            top.set_xlabel("adaptation score: 0 = best control, 1 = oracle", size=FONT, color=INK)
+            top.tick_params(labelsize=FONT, color=EDGE, labelcolor=INK)
+            top.spines["top"].set_color(EDGE)
+        axes.axvline(none, color=MUTED, lw=1.0, ls=(0, (4, 2)))
+        for i, (look, values) in enumerate(samples):
+            y = len(samples) - 1 - i
+            spread = 0.16 * np.sin(np.arange(len(values)) * 2.4)  # apart, and the same every time
+            face = "none" if look.dashed else look.colour
+            axes.scatter(values, y + spread, s=10, facecolors=face, edgecolors=look.colour, linewidths=0.7, alpha=0.7)
+            axes.plot([values.mean()] * 2, [y - 0.34, y + 0.34], color=look.colour, lw=2.6, solid_capstyle="round")
+        _name_rows(axes, [look.label for look, _ in samples], xlabel)
+
+
 def draw_heatmap(
     path: Path, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], ylabel: str, xlabel: str,
     limits: tuple[float, float],

@@ -14,10 +14,13 @@ from neol.errors import NeolError
 from neol.figures.network import draw_network
 from neol.files import file_stem
 from neol.report import paper
+from neol.report.adaptation import Adapted
 from neol.report.figures import (
     NEUTRAL,
+    PALETTE,
     Curve,
     Look,
+    draw_adaptation,
     draw_boxes,
     draw_convergence,
     draw_heatmap,
@@ -27,6 +30,7 @@ from neol.report.figures import (
 )
 from neol.report.html import Figure
 from neol.report.verdicts import BEST, HELD_OUT, JUDGED
+from neol.studies.plan import CONTROL_ROLE, ORACLE, PLASTIC
 from neol.studies.study import Row, Study
 
 CONTROL_LABEL = "matched control (lr = 0)"
@@ -138,6 +142,24 @@ def boxes(study: Study, folder: Path) -> list[Figure]:
             draw_boxes(path, samples, JUDGED[metric], mark)
             medians = "; ".join(f"{look.label} {np.median(v):.0f}" for look, v in samples)
             figures.append(Figure(f"{task}, {JUDGED[metric]}", f"Boxes per arm. Medians: {medians}.", _read(path)))
+    return figures
+
+
+def adaptations(study: Study, found: list[Adapted], folder: Path) -> list[Figure]:
+    """For each world, every arm that has a role: the oracles, the plastic arms, the controls from the best down."""
+    figures, look = [], looks(study.arms, study.reference)
+    for number, x in enumerate(found):
+        mean = {arm: float(v.mean()) for arm, v in x.returns.items()}
+        colour = {PLASTIC: PALETTE[1], ORACLE: PALETTE[2], CONTROL_ROLE: NEUTRAL}
+        order = sorted(mean, key=lambda a: ((ORACLE, PLASTIC, CONTROL_ROLE).index(study.roles[a]), -mean[a]))
+        samples = [
+            (Look(look[a].label, colour[study.roles[a]], study.roles[a] == CONTROL_ROLE), x.returns[a]) for a in order
+        ]
+        path = folder / f"adaptation-{file_stem(x.task)}-{number}"
+        draw_adaptation(path, samples, mean[x.best_control], mean.get(x.oracle), "return of a life, on fresh lives")
+        told = "; ".join(f"{study.label(a)} {mean[a]:.1f}" for a in order)
+        note = f"Green: told its world. Blue: it learns. Grey: it does not. The changes: {'; '.join(x.world) or 'none'}"
+        figures.append(Figure(f"{x.task}, {x.what}", f"Returns of every run by arm. Means: {told}.", _read(path), note))
     return figures
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from neol.errors import NeolError
 from neol.files import check_no_links, read_text, write_atomic
-from neol.report import panels, paper
+from neol.report import adaptation, panels, paper
 from neol.report import tables as study_tables
 from neol.report.analysis import Analysis, analyse, budget
 from neol.report.html import figures_html, markdown_html, page, picture_html, table_html
@@ -39,11 +39,13 @@ def make_report(study: Study, out: Path, seed: int = 0, regret: Sequence[Path] =
     No environment is made, unless `lives` is wanted: champions of NEOL's own tasks then live an episode each.
     """
     analysis, regrets = analyse(study, seed), "".join(map(_regret, regret))
+    adapted = adaptation.adapted(study, seed)
     _open_folder(out)
     tables = {
         "results": study_tables.results_table(analysis),
         **{m: study_tables.comparisons_table(study, analysis, m) for m in JUDGED},
         "aggregates": study_tables.aggregates_table(study, analysis),
+        **({"adaptation": adaptation.adaptation_table(study, adapted)} if adapted else {}),
         "differences": study_tables.differences_table(study),
     }
     grid = len(study.points) > 1
@@ -51,6 +53,7 @@ def make_report(study: Study, out: Path, seed: int = 0, regret: Sequence[Path] =
     heading = "What the paper claims, and what this study shows" if of_paper else "What this study shows"
     sections = [
         ("verdicts", heading, _verdicts_html(study, analysis) + _reading(study, analysis)),
+        ("adaptation", "Does learning in life pay?", _adaptation_html(study, adapted, tables, out / FIGURES)),
         ("results", "Results", _budgets(study) + table_html(tables["results"])),
         ("convergence", "Convergence", "" if grid else _convergence_html(study, out / FIGURES)),
         ("distributions", "Distributions over runs", "" if grid else figures_html(panels.boxes(study, out / FIGURES))),
@@ -67,7 +70,8 @@ def make_report(study: Study, out: Path, seed: int = 0, regret: Sequence[Path] =
     write_atomic(out / "runs.csv", to_csv(study))
     write_atomic(out / "tests.csv", study_tables.comparisons_csv(analysis))
     write_atomic(out / "tables.tex", study_tables.latex(study, analysis))
-    write_atomic(out / "verdicts.txt", verdicts_text(study, analysis))
+    told = "".join(f"{line}\n" for line in adaptation.lines(study, adapted))
+    write_atomic(out / "verdicts.txt", verdicts_text(study, analysis) + told)
     write_atomic(out / PAGE, page(study.title, [s for s in sections if s[2]]))
     return out / PAGE
 
@@ -244,6 +248,17 @@ def _convergence_html(study: Study, folder: Path) -> str:
         "The held-out return is measured only at the end of a run, on the champion, so that there is no curve of it: "
         "filled points are its means with such intervals, hollow ones the mean final best fitness."
     ) + figures_html(panels.final_means(study, folder) + panels.convergence(study, folder))
+
+
+def _adaptation_html(
+    study: Study, found: list[adaptation.Adapted], tables: dict[str, study_tables.Table], folder: Path
+) -> str:
+    """Of a study whose arms have roles: a picture for each world, a sentence, and the table behind them."""
+    if not found:
+        return ""
+    items = "".join(f"<li>{escape(_sentence(line))}</li>" for line in adaptation.lines(study, found))
+    figures = figures_html(panels.adaptations(study, found, folder))
+    return f"<ul>{items}</ul>{figures}{table_html(tables['adaptation'])}{_muted(adaptation.HOW)}"
 
 
 def _grid_html(study: Study, folder: Path) -> str:

@@ -38,7 +38,7 @@ def _spread(s: SampleSummary) -> tuple[str, Any]:
     return f"{s.mean:,.1f} ± {s.sd:,.1f}" if s.sd is not None else f"{s.mean:,.1f}", s.mean
 
 
-def _interval(i: Interval | None, digits: int = 1) -> tuple[str, Any]:
+def interval_cell(i: Interval | None, digits: int = 1) -> tuple[str, Any]:
     if i is None:
         return NOTHING, None
     told = "" if i.low is None or i.high is None else f" ({i.low:,.{digits}f} to {i.high:,.{digits}f})"
@@ -57,7 +57,7 @@ def results_table(analysis: Analysis) -> Table:
         reported = (f"{x.paper[0]:,.1f} ± {x.paper[1]:,.1f}", x.paper[0]) if x.paper else (NOTHING, None)
         rows.append([
             (x.task, x.task), (x.label, x.label), (str(x.held_out.n), x.held_out.n), _spread(x.held_out),
-            _number(x.held_out.median), _interval(x.held_out.iqm), _spread(x.best), _interval(x.best.iqm),
+            _number(x.held_out.median), interval_cell(x.held_out.iqm), _spread(x.best), interval_cell(x.best.iqm),
             _number(x.gap.mean), _number(x.env_steps / 1e6 if x.env_steps else None, 3), _number(x.parameters, 0),
             _number(x.seconds, 0), reported,
         ])  # fmt: skip
@@ -76,15 +76,15 @@ def comparisons_table(study: Study, analysis: Analysis, metric: str) -> Table:
         spread = c.variance
         rows.append([
             (c.task, c.task), (label[c.arm], label[c.arm]), (label[c.against], label[c.against]),
-            (judge(c), judge(c)), (f"{c.n}, {c.n_against}", c.n), _interval(c.difference), _interval(c.a12, 2),
-            (effect, c.a12.estimate if c.a12 else None), _p(c.p), _p(c.p_holm),
-            _number(spread.ratio if spread else None, 2), _p(spread.p if spread else None), _p(c.p_better),
-            _p(reported),
+            (judge(c), judge(c)), (f"{c.n}, {c.n_against}", c.n), interval_cell(c.difference), interval_cell(c.a12, 2),
+            (effect, c.a12.estimate if c.a12 else None), p_cell(c.p), p_cell(c.p_holm),
+            _number(spread.ratio if spread else None, 2), p_cell(spread.p if spread else None), p_cell(c.p_better),
+            p_cell(reported),
         ])  # fmt: skip
     return Table(f"tests-{metric}", METRICS[metric], columns, rows)
 
 
-def _p(p: float | None) -> tuple[str, Any]:
+def p_cell(p: float | None) -> tuple[str, Any]:
     return (NOTHING, None) if p is None else (f"{p:.3f}" if p >= 0.001 else f"{p:.1e}", p)
 
 
@@ -95,11 +95,11 @@ def aggregates_table(study: Study, analysis: Analysis) -> Table:
     rows = []
     for arm in analysis.aggregates[BEST]:
         two = [analysis.aggregates[m].get(arm) for m in ("held_out", BEST)]
-        rows.append([(label[arm], label[arm]), ("normalised score, IQM", ""), *(_interval(i, 2) for i in two)])
+        rows.append([(label[arm], label[arm]), ("normalised score, IQM", ""), *(interval_cell(i, 2) for i in two)])
     for pair in analysis.improvement[BEST]:
         two = [analysis.improvement[m].get(pair) for m in ("held_out", BEST)]
         against = f"P(better than {label[pair[1]]})"
-        rows.append([(label[pair[0]], label[pair[0]]), (against, against), *(_interval(i, 2) for i in two)])
+        rows.append([(label[pair[0]], label[pair[0]]), (against, against), *(interval_cell(i, 2) for i in two)])
     tasks = common_tasks(study, study.scores(BEST))
     return Table("aggregates", f"Over the tasks that all arms have: {', '.join(tasks)}", columns, rows)
 

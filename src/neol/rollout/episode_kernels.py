@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 from numba.experimental import structref
 
-from neol.envs.mazes import begin, look, move
+from neol.envs.simulators import begin, look, move
 from neol.jit import bare, inlined, kernel
 from neol.network.normalization import observe
 from neol.network.step import credit, decode, draw_birth, load, rest, step
@@ -213,7 +213,7 @@ def _live(ph, slots, window, life, world, result, phase, episode, observation, r
 
 @kernel
 def live_natively(context, kind, parameters, state, seeds, start, stop):
-    """Lives start .. stop, whole, in slot 0, in a simulator of our own (envs/mazes.py). seeds i4 (n K,)."""
+    """Lives start .. stop, whole, in slot 0, in a simulator of our own (envs/simulators.py). seeds i4 (n K,)."""
     c = context
     _live_natively(c.ph, c.slots, c.window, c.life, c.world, c.result, kind, parameters, state, seeds, start, stop)
 

@@ -1,4 +1,4 @@
-"""Shards played by simulators of our own (envs/mazes.py): network, world and simulator in one kernel.
+"""Shards played by simulators of our own (envs/simulators.py): network, world and simulator in one kernel.
 
 Each thread has a contiguous part of the lives and one slot; a life is lived from its beginning to its end.
 """
@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from neol.envs.mazes import STATE, simulator
+from neol.envs.simulators import new_state, simulator
 from neol.envs.tasks import Task
 from neol.network.step import new_slots
 from neol.rollout.episode_kernels import live_natively, make_context, new_window
@@ -49,7 +49,7 @@ class NativePlayer:
         return Played(records)
 
     def _part(self, shard: Shard, start: int, stop: int, records: EpisodeRecords) -> None:
-        ph, state = shard.phenotypes, np.zeros(STATE)
+        ph, state = shard.phenotypes, new_state(self.simulator)
         limit = min(self.max_steps, shard.max_steps or self.max_steps)
         window = new_window(1, 1, shard, start, stop, limit)
         world = new_world_state(shard.life.world.changes, 1, shard.names, ph.output.shape[1])

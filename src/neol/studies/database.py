@@ -6,7 +6,8 @@
     runs         run, key, task, seed, config (TOML), status (waiting | done | failed), and what came out
     cells        task, arm, point (JSON), seed -> run: several cells may share a run
     generations  run, generation: the run's history.csv
-    evaluations  run, who (champion | champion without plasticity | best by fitness | final policy): held-out returns
+    evaluations  run, who (champion | champion without plasticity | champion, test world | best by fitness |
+                 final policy): held-out returns
     champions    run, network: champion.json
     failures     run, attempt, reason
     versions     run, name, version
@@ -40,6 +41,7 @@ from neol.training.summary import BaselineSummary, NeolSummary, read_summary
 DATABASE, RUNS = "study.sqlite", "runs"
 SCHEMA = 2
 WAITING, DONE, FAILED = "waiting", "done", "failed"
+TESTED = "champion, test world"  # who an evaluation in the world of `test_change` is of
 PATIENCE = 30.0  # seconds to wait for another writer
 LONGEST_READ = 60.0  # seconds that one reading, or one transaction, may take
 LARGEST_VALUE = 100_000_000  # bytes
@@ -256,7 +258,13 @@ def _evaluations(run: int, s: NeolSummary | BaselineSummary) -> list[tuple[Any, 
         if isinstance(s, BaselineSummary)
         else ("best by fitness", n, s.best_by_fitness_return_mean, *s.best_by_fitness_return_ci95)
     )
+    tested = (
+        [(run, TESTED, n, s.champion_test_return_mean, *(s.champion_test_return_ci95 or (None, None)))]
+        if isinstance(s, NeolSummary) and s.champion_test_return_mean is not None
+        else []
+    )
     return [
+        *tested,
         (run, "champion", n, s.champion_return_mean, *s.champion_return_ci95),
         (run, "champion without plasticity", n, without, None, None),
         (run, *other),

@@ -4,7 +4,8 @@
     [budget]              # generations and / or max_env_steps, for all arms
     [base]                # settings of all arms, by the flat names of `neol train`
     [[arm]]               # name, label, and what it sets; `control = false`: without its matched control;
-                          # `algorithm = "ppo"` or "sac": a baseline; `tasks`: only on these
+                          # `algorithm = "ppo"` or "sac": a baseline; `tasks`: only on these; `role`: plastic,
+                          # control or oracle, for the report's adaptation score
     [grid]                # field = [values]: every combination of them
     [task.NAME]           # settings of a task, and [task.NAME.arm.NAME] of an arm on it
 
@@ -36,8 +37,9 @@ CONTROL = "-control"
 _BUDGET = ("generations", "max_env_steps")
 _TABLES = ("study", "budget", "base", "arm", "grid", "task")
 _STUDY_KEYS = ("title", "tasks", "seeds", "preset", "reference", "control")
-_ARM_KEYS = ("name", "label", "preset", "control", "algorithm", "tasks")
-_OF_BASELINES = ("max_env_steps", "max_steps")  # the settings that a baseline shares with NEOL
+_ARM_KEYS = ("name", "label", "preset", "control", "algorithm", "tasks", "role")
+PLASTIC, CONTROL_ROLE, ORACLE = ROLES = ("plastic", "control", "oracle")  # in the question whether learning pays
+_OF_BASELINES = ("max_env_steps", "max_steps", "change")  # the settings that a baseline shares with NEOL
 NEOL = "neol"
 # Who computes, and how it is shown: no part of what a run is.
 HOW = ("threads", "window", "tensorboard", "workers", "executor", "ray_address", "step_timeout")
@@ -216,6 +218,8 @@ def _arm(name: str, table: dict[str, Any], preset: Any, control: bool, tasks: Se
         raise NeolError(
             f"{where}: algorithm = {algorithm!r} is not allowed; {nearest(str(algorithm), (NEOL, *ALGORITHMS))}"
         )
+    if "role" in table and table["role"] not in ROLES:
+        raise NeolError(f"{where}: role = {table['role']!r} is not allowed; {nearest(str(table['role']), ROLES)}")
     only = _words(table["tasks"], f"{where}: tasks") if "tasks" in table else ()
     _known(f"{where}: tasks", dict.fromkeys(only), tasks, "task")
     rest = {k: v for k, v in table.items() if k not in _ARM_KEYS}
@@ -315,7 +319,8 @@ def _configure(task: str, arm: ArmPlan, settings: dict[str, Any], seed: int, sca
     if not steps:
         raise NeolError("a baseline needs max_env_steps, its budget.")
     steps = max(1, round(steps * check_scale(scale)))
-    return baseline_settings.baseline_config(arm.algorithm, task, steps, seed, 1, settings.get("max_steps", 0))
+    longest, change = settings.get("max_steps", 0), settings.get("change")
+    return baseline_settings.baseline_config(arm.algorithm, task, steps, seed, 1, longest, change=change)
 
 
 def scaled(config: Config, scale: float) -> Config:

@@ -18,13 +18,14 @@ from neol.errors import NeolError, nearest
 from neol.files import as_path, cell
 from neol.studies import typed
 from neol.studies.database import DONE, FAILED, HISTORY, RUNS, WAITING, Database
-from neol.studies.plan import AnyConfig, parse_config
+from neol.studies.plan import CONTROL_ROLE, PLASTIC, ROLES, AnyConfig, parse_config
 
 # metric -> what it is, as reports say it
 METRICS = {
     "held_out": "champion's held-out return",
     "best_return": "final best fitness (the paper's metric)",
     "gap": "winner's-curse gap (final best fitness minus held-out return)",
+    "tested": "champion's return in the test world",
     "env_steps": "environment steps",
     "parameters": "parameters of the champion",
     "seconds_per_million": "processor seconds per million environment steps",
@@ -61,6 +62,7 @@ class Row(NamedTuple):
     wall_seconds: float | None
     steps_per_second: float | None
     cpu_seconds: float | None
+    tested: float | None = None  # the champion in the world of `test_change`
 
     @property
     def gap(self) -> float | None:
@@ -79,11 +81,13 @@ _ROWS = """
 SELECT c.task, c.arm, c.point, c.seed, r.run, r.key, r.status, r.generations, r.env_steps, r.best_return,
        e.mean AS held_out, e.low AS held_out_low, e.high AS held_out_high, w.mean AS without_plasticity,
        f.mean AS fittest_held_out,
-       r.champion_nodes, r.champion_connections, r.parameters, k.wall_seconds, k.steps_per_second, k.cpu_seconds
+       r.champion_nodes, r.champion_connections, r.parameters, k.wall_seconds, k.steps_per_second, k.cpu_seconds,
+       t.mean AS tested
 FROM cells c JOIN runs r USING (run)
 LEFT JOIN evaluations e ON e.run = r.run AND e.who = 'champion'
 LEFT JOIN evaluations w ON w.run = r.run AND w.who = 'champion without plasticity'
 LEFT JOIN evaluations f ON f.run = r.run AND f.who = 'best by fitness'
+LEFT JOIN evaluations t ON t.run = r.run AND t.who = 'champion, test world'
 LEFT JOIN clock k ON k.run = r.run
 JOIN arms a USING (arm)
 ORDER BY c.task, a.position, c.point, c.seed
@@ -102,7 +106,7 @@ _COLUMNS: Any = {
         typed.maybe(typed.number),
     ),
     **dict.fromkeys(("champion_nodes", "champion_connections", "parameters"), typed.maybe(typed.count)),
-    **dict.fromkeys(("wall_seconds", "steps_per_second", "cpu_seconds"), typed.maybe(typed.number)),
+    **dict.fromkeys(("wall_seconds", "steps_per_second", "cpu_seconds", "tested"), typed.maybe(typed.number)),
 }  # fmt: skip
 
 
@@ -138,6 +142,17 @@ class Study:
     @property
     def title(self) -> str:
         return " ".join(self.facts.get("title", self.path.name).split())[: typed.LONGEST]
+
+    @cached_property
+    def roles(self) -> dict[str, str]:
+        """arm -> plastic, control or oracle, where the study's file says so; a plastic arm's lr = 0 is a control."""
+        try:
+            arms = tomllib.loads(self.facts.get("plan", ""))["arm"]
+            named = {str(a["name"]): a["role"] for a in arms if a.get("role") in ROLES}
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            named = {}
+        found = {a.name: CONTROL_ROLE if named.get(a.control_of) == PLASTIC else named.get(a.name) for a in self.arms}
+        return {arm: role for arm, role in found.items() if role}
 
     @property
     def reference(self) -> str:

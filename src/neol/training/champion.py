@@ -25,6 +25,7 @@ from neol.rollout.dispatcher import Engine
 from neol.rollout.faults import FaultVerdict, run_redrawn
 from neol.rollout.life import Life
 from neol.rollout.shards import EPOCH, Episodes, RolloutResult, headline
+from neol.rollout.world import UNCHANGED, World
 from neol.training.start import Start
 from neol.training.summary import Measured
 
@@ -54,6 +55,7 @@ def choose_champion(
     among: Candidates,
     compile: Callable[[Genomes], Phenotypes],
     life: Life,
+    test_world: World = UNCHANGED,  # one more to be measured in, where `test_change` names it
 ) -> Champion:
     """Rounds of selection on fresh episodes, then the held-out return."""
     steps, start = 0, among.start
@@ -63,7 +65,9 @@ def choose_champion(
 
     weights = trial_weights(config.rollout.trial_weights, config.rollout.trials)
 
-    def play(who: Sequence[int], purpose: int, part: int, episodes: int, plastic: Plasticity) -> _Lived:
+    def play(
+        who: Sequence[int], purpose: int, part: int, episodes: int, plastic: Plasticity, world: World = life.world
+    ) -> _Lived:
         nonlocal steps
         which = Episodes(config.run.seed, purpose, part, episodes, common=True, trial_weights=weights)
         rows: dict[int, np.ndarray] = {}
@@ -73,7 +77,7 @@ def choose_champion(
             (start.normal if start else life.normal, [w for w in who if apart and w == last]),
         ):
             if group:
-                lived = life._replace(plastic=plastic, normal=normal)
+                lived = life._replace(plastic=plastic, normal=normal, world=world)
                 result, verdict = run_redrawn(engine, compile(take(candidates, group)), lived, which)
                 steps += result.env_steps
                 rows |= dict(zip(group, _known(result, verdict), strict=True))
@@ -117,6 +121,9 @@ def choose_champion(
         "best_by_fitness_return_ci95": of_fittest.ci95,
         "selection_env_steps": selection_steps,
     }
+    if config.world.test_change:
+        tested = Measured.of(play([chosen], seeding.HELD_OUT, 0, episodes, life.plastic, test_world).returns[0])
+        facts |= {"champion_test_return_mean": tested.mean, "champion_test_return_ci95": tested.ci95}
     normal, count = life.normal, among.observations
     if start is not None:
         before = Measured.of(held_out[last])

@@ -148,13 +148,14 @@ def resolve(config: Config, task: str | Maker | None = None, loop: LoopMaker | N
 
 
 def _settled(config: Config, task: Task, loop: LoopMaker | None) -> Resolved:
-    changes, steps = config.world.change, config.rollout.max_steps or task.max_steps
+    worlds, steps = (config.world.change, config.world.test_change), config.rollout.max_steps or task.max_steps
     # mistakes are told before a kernel is loaded
-    fit_changes(changes, task.observed, task.actions, steps, config.rollout.trials)
-    engine, why = choose_engine(task, config.rollout.engine, has_attributes(changes))
+    fitted = [fit_changes(w, task.observed, task.actions, steps, config.rollout.trials) for w in worlds]
+    attributes = any(map(has_attributes, worlds))
+    engine, why = choose_engine(task, config.rollout.engine, attributes)
     if engine == "gymnasium":  # as asked for, or as a run's folder has it: why not EnvPool?
-        why = choose_engine(task, "auto", has_attributes(changes))[1]
-    task = with_senses(task, config.rollout.senses, len(changes))
+        why = choose_engine(task, "auto", attributes)[1]
+    task = with_senses(task, config.rollout.senses, len(fitted[0]))
     return Resolved(config.replace(max_steps=steps, engine=engine), task, engine, why, loop)
 
 

@@ -57,7 +57,9 @@ class Training:
         self.task, self.observer = resolved.task, observer or Observer()
         r = self.config.rollout
         self.world = world_of(self.task, self.config.world.change, r.max_steps, r.trials)
-        check_attributes(self.task, self.world)
+        self.test_world = world_of(self.task, self.config.world.test_change, r.max_steps, r.trials)
+        for world in (self.world, self.test_world):
+            check_attributes(self.task, world)
         self.outer = make_loop(problem_of(resolved), resolved.loop)
         self.engine = open_engine(self.task, self.config.rollout, self.note, self.config.run.seed)
         start = resolved.start
@@ -273,7 +275,9 @@ class Training:
     def finish(self, status: str) -> NeolSummary:
         started, cpu = time.monotonic(), time.process_time()
         candidates = champion.Candidates(self.candidates(), float(self.seen.n[0]), self._start_candidate())
-        chosen = champion.choose_champion(self.engine, self.task, self.config, candidates, self.compile, self.life)
+        chosen = champion.choose_champion(
+            self.engine, self.task, self.config, candidates, self.compile, self.life, self.test_world
+        )
         run_folder.write_atomic(self.folder / run_folder.CHAMPION, chosen.json)
         timing, r = self.history.timing, self.config.rollout
         return NeolSummary(

@@ -77,6 +77,8 @@ class NeolSummary(Summary):
     champion_is_best_by_fitness: bool
     best_by_fitness_return_mean: float
     best_by_fitness_return_ci95: Interval
+    champion_test_return_mean: float | None = None  # in the world of `test_change`, which training never met
+    champion_test_return_ci95: Interval | None = None
     start_return_mean: float | None = None  # of the champion that the run began from, on the same episodes
     start_return_ci95: Interval | None = None
     champion_is_start: bool | None = None  # nothing was found that is better

@@ -1,0 +1,174 @@
+"""Environments for baselines, many at once: EnvPool's, our own simulators', and either in a world that changes.
+
+A pool has one environment per seed. `reset` begins episodes in some of them, `step` goes on in some; rows come with the
+ids that they are of, in any order.
+Legend: B environments, n of them at once, I inputs, O outputs, S size of a simulator's state.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from neol.envs.simulators import begin, look, move, new_state, simulator
+from neol.envs.tasks import Task
+from neol.jit import kernel
+from neol.rollout.envpool_player import field, make_envpool
+from neol.rollout.world import (
+    World,
+    begin_life,
+    enter_observation,
+    enter_reward,
+    leave_action,
+    new_world_state,
+    pass_step,
+)
+from neol.seeding import mix
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Rows(NamedTuple):
+    """What environments answered."""
+
+    ids: np.ndarray  # i4 (n,)
+    observations: np.ndarray  # (n, I)
+    rewards: np.ndarray  # (n,) what is learned from
+    done: np.ndarray  # b1 (n,)
+    counted: np.ndarray  # (n,) rewards as a life's return counts them
+
+
+class Pool(Protocol):
+    def reset(self, ids: np.ndarray) -> Rows: ...
+
+    def step(self, ids: np.ndarray, actions: np.ndarray) -> Rows: ...
+
+    def close(self) -> None: ...
+
+
+class EnvPool:
+    """EnvPool's environments; one that has had its longest episode says that it is done."""
+
+    def __init__(self, task: Task, seeds: np.ndarray, longest: int, threads: int) -> None:
+        self._pool = make_envpool(task, seeds, longest, threads)
+        self._keys = [field(self._pool, k) for k in ("info:env_id", "obs", "reward", "done")]
+        self._dtype, self._shape = self._pool.spec.action_array_spec["action"].dtype, (-1, *task.action_shape)
+
+    def reset(self, ids: np.ndarray) -> Rows:
+        self._pool._reset(ids)
+        return self._receive()
+
+    def step(self, ids: np.ndarray, actions: np.ndarray) -> Rows:
+        self._pool._send([ids, ids, actions.astype(self._dtype).reshape(self._shape)])
+        return self._receive()
+
+    def _receive(self) -> Rows:
+        state = self._pool._recv()
+        who, observations, rewards, done = (state[k] for k in self._keys)
+        rows = observations.reshape(len(who), -1)
+        return Rows(who.astype(np.int32), rows, rewards, done.astype(bool), rewards)
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+class NativePool:
+    """Simulators of our own. Episode k of an environment has the seed of the first plus k."""
+
+    def __init__(self, task: Task, seeds: np.ndarray, longest: int) -> None:
+        self.simulator = simulator(task.native, dict(task.env_kwargs))
+        self._inputs, self._longest = len(task.observed), longest
+        self._states = np.zeros((len(seeds), len(new_state(self.simulator))))
+        self._next, self._steps = np.asarray(seeds, np.int64).copy(), np.zeros(len(seeds), np.int64)
+
+    def reset(self, ids: np.ndarray) -> Rows:
+        observations = np.zeros((len(ids), self._inputs))
+        _begin_all(*self.simulator, self._next, self._states, ids, observations)
+        self._next[ids] += 1
+        self._steps[ids] = 0
+        return Rows(ids, observations, np.zeros(len(ids)), np.zeros(len(ids), bool), np.zeros(len(ids)))
+
+    def step(self, ids: np.ndarray, actions: np.ndarray) -> Rows:
+        observations, rewards = np.zeros((len(ids), self._inputs)), np.zeros(len(ids))
+        rows = actions.astype(np.float64).reshape(len(ids), -1)
+        over = _step_all(*self.simulator, self._states, ids, rows, observations, rewards)
+        self._steps[ids] += 1
+        return Rows(ids, observations, rewards, over | (self._steps[ids] >= self._longest), rewards)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@kernel
+def _begin_all(kind, parameters, seeds, states, ids, observations):
+    for r in range(len(ids)):
+        begin(kind, parameters, seeds[ids[r]], states[ids[r]])
+        look(kind, parameters, states[ids[r]], observations[r])
+
+
+@kernel
+def _step_all(kind, parameters, states, ids, actions, observations, rewards):
+    over = np.zeros(len(ids), np.bool_)
+    for r in range(len(ids)):
+        rewards[r], over[r] = move(kind, parameters, states[ids[r]], actions[r])
+        look(kind, parameters, states[ids[r]], observations[r])
+    return over
+
+
+class ChangedPool:
+    """A pool in a world that changes. Every episode is a life: the first of environment b has names[b], u8."""
+
+    def __init__(self, pool: Pool, world: World, names: np.ndarray, outputs: int) -> None:
+        self._pool, self._changes, self._first = pool, world.changes, names
+        self._state: Any = new_world_state(world.changes, len(names), names.copy(), outputs)
+        self._lives = np.zeros(len(names), np.uint64)
+
+    def reset(self, ids: np.ndarray) -> Rows:
+        rows = self._pool.reset(ids)
+        observations = rows.observations.astype(np.float64)
+        _begin_lives(self._changes, self._state, self._first, self._lives, rows.ids, observations)
+        return rows._replace(observations=observations)
+
+    def step(self, ids: np.ndarray, actions: np.ndarray) -> Rows:
+        changed = np.array(actions, np.float64)
+        if changed.ndim == 2:  # what is chosen among a few is as it is (settings.py refuses changes of it)
+            _act(self._changes, self._state, ids, changed)
+        rows = self._pool.step(ids, changed)
+        observations, felt, counted = (np.array(a, np.float64) for a in (rows.observations, rows.rewards, rows.counted))
+        _earn(self._changes, self._state, rows.ids, observations, felt, counted)
+        return rows._replace(observations=observations, rewards=felt, counted=counted)
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+@kernel
+def _begin_lives(changes, state, first, lives, ids, observations):
+    for r in range(len(ids)):
+        b = ids[r]
+        state.name[b] = first[b] if lives[b] == 0 else mix(first[b] + lives[b] * _GOLDEN)
+        lives[b] += np.uint64(1)
+        begin_life(changes, state, b, b)
+        enter_observation(changes, state, b, observations[r])
+
+
+@kernel
+def _act(changes, state, ids, actions):
+    for r in range(len(ids)):
+        leave_action(changes, state, ids[r], actions[r])
+
+
+@kernel
+def _earn(changes, state, ids, observations, felt, counted):
+    for r in range(len(ids)):
+        b = ids[r]
+        counted[r], felt[r] = enter_reward(changes, state, b, felt[r])
+        pass_step(state, b)
+        enter_observation(changes, state, b, observations[r])
+
+
+def open_pool(task: Task, seeds: np.ndarray, longest: int, threads: int, world: World, names: np.ndarray) -> Pool:
+    """The environments of a task, one per seed, in this world. names u8 (B,): of their first lives."""
+    pool = NativePool(task, seeds, longest) if task.native else EnvPool(task, seeds, longest, threads)
+    return ChangedPool(pool, world, names, task.n_outputs) if len(world.changes.op) else pool
