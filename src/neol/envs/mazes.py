@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neol.envs import visual
+from neol.envs.visual import begin_pictures, look_at_picture, point_at
 from neol.errors import NeolError, nearest
 from neol.jit import kernel
 from neol.seeding import mix
 
-MAZE, BANDIT = range(2)
+MAZE, BANDIT, VISUAL = range(3)
 HIGH, LOW, CRASH = 1.0, 0.2, -0.4  # a maze's rewards (Soltoggio et al. 2008)
 HIGH_CHANCE, LOW_CHANCE = 0.9, 0.1  # of a bandit's arms
 # Places in the state.
@@ -28,7 +30,7 @@ _GOLDEN, _S11 = np.uint64(0x9E3779B97F4A7C15), np.uint64(11)
 class Simulator(NamedTuple):
     """What the kernels need to know of a task."""
 
-    kind: int  # MAZE, BANDIT
+    kind: int  # MAZE, BANDIT, VISUAL (visual.py)
     parameters: np.ndarray  # f8 (3,) junctions of a maze, runs of a life, swaps in it
 
 
@@ -38,6 +40,8 @@ _DEFAULTS = {"runs": 100, "swaps": 1}
 
 def simulator(name: str, arguments: Mapping[str, Any]) -> Simulator:
     """The simulator of that name with the environment's arguments: `runs` of a life, `swaps` in it."""
+    if name == visual.NAME:
+        return Simulator(VISUAL, visual.parameters(arguments))
     for key in arguments:
         if key not in _DEFAULTS:
             raise NeolError(f"env_kwargs = '{key}' is not allowed; {nearest(key, _DEFAULTS)}")
@@ -72,6 +76,9 @@ def _next_swap(parameters, s):
 @kernel
 def begin(kind, parameters, seed, s):
     """A new episode in state s f8 (STATE,)."""
+    if kind == VISUAL:
+        begin_pictures(parameters, seed, s)
+        return
     s[:] = 0.0
     s[SEED] = seed
     s[GOOD] = np.floor(_drawn(seed, 0) * 2.0 ** parameters[0])
@@ -82,6 +89,9 @@ def begin(kind, parameters, seed, s):
 @kernel
 def look(kind, parameters, s, observation):
     """What is seen, f8 (I,): of a maze turn, end, home, reward; of a bandit 1, the last reward, the last arm."""
+    if kind == VISUAL:
+        look_at_picture(parameters, s, observation)
+        return
     if kind == BANDIT:
         observation[0], observation[1] = 1.0, s[REWARD]
         observation[2], observation[3] = 1.0 * (s[CHOSEN] == 0.0), 1.0 * (s[CHOSEN] == 1.0)
@@ -109,6 +119,8 @@ def _next_run(parameters, s):
 @kernel
 def move(kind, parameters, s, action):
     """One step with action f8 (A,): (reward, whether the episode is over)."""
+    if kind == VISUAL:
+        return point_at(parameters, s, action)
     if kind == BANDIT:
         arm = action[0]
         chance = HIGH_CHANCE if arm == s[GOOD] else LOW_CHANCE

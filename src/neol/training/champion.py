@@ -45,6 +45,7 @@ class Candidates(NamedTuple):
 class Champion(NamedTuple):
     json: str  # champion.json
     facts: dict[str, Any]  # its part of the summary
+    genome: Genomes  # P = 1
 
 
 def choose_champion(
@@ -54,6 +55,7 @@ def choose_champion(
     among: Candidates,
     compile: Callable[[Genomes], Phenotypes],
     life: Life,
+    network: Callable[[Genomes], Genomes] = lambda genome: genome,  # what a genome (P = 1) is deployed as
 ) -> Champion:
     """Rounds of selection on fresh episodes, then the held-out return."""
     steps, start = 0, among.start
@@ -124,7 +126,7 @@ def choose_champion(
         facts |= {"champion_is_start": chosen == last}
         if chosen == last and start.seen is not None:
             normal, count = start.normal, float(start.seen.n[0])
-    return Champion(document(phenotype, champion, task, config, normal, count), facts)
+    return Champion(document(phenotype, network(champion), task, config, normal, count), facts, champion)
 
 
 def document(
