@@ -1,4 +1,4 @@
-"""HyperNEAT's settings: what is used where the user says nothing, hidden layers as text, and what does not go together."""
+"""HyperNEAT's settings: those of CPPNs where the user says nothing, hidden layers as text, what does not go together."""
 
 from __future__ import annotations
 
@@ -47,18 +47,20 @@ def check_encoding(config: Config) -> None:
     p = config.plasticity
     if p.inheritance == "lamarckian" and p.rule != "none":
         raise NeolError(
-            "inheritance = 'lamarckian' is not allowed with encoding = 'hyperneat': what a life makes of painted weights "
-            "cannot be written back into a CPPN; it must be darwinian."
+            "inheritance = 'lamarckian' is not allowed with encoding = 'hyperneat': what a life makes of painted "
+            "weights cannot be written back into a CPPN; it must be darwinian."
         )
     if p.gate == "modulator" and p.rule != "none":
         raise NeolError(
-            "gate = 'modulator' is not allowed with encoding = 'hyperneat': a substrate has no modulatory nodes; it must "
-            "be reward, advantage or none."
+            "gate = 'modulator' is not allowed with encoding = 'hyperneat': a substrate has no modulatory nodes; it "
+            "must be reward, advantage or none."
         )
     if not config.neat.feed_forward:
-        raise NeolError("feed_forward = false is not allowed with encoding = 'hyperneat': a CPPN has no time to go back in.")
+        raise NeolError(
+            "feed_forward = false is not allowed with encoding = 'hyperneat': a CPPN has no time to go back in."
+        )
     if config.run.start:
         raise NeolError(
-            f"start = '{config.run.start}' is not allowed with encoding = 'hyperneat': a network is no CPPN that could have "
-            "painted it; leave --from out, or the encoding direct."
+            f"start = '{config.run.start}' is not allowed with encoding = 'hyperneat': a network is no CPPN that could "
+            "have painted it; leave --from out, or the encoding direct."
         )

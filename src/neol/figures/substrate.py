@@ -54,12 +54,12 @@ def draw_substrate(
         for i, (size, names) in enumerate(zip(sizes, [inputs, *[()] * (len(sizes) - 2), outputs], strict=True)):
             label = "inputs" if i == 0 else "outputs" if i == len(sizes) - 1 else f"hidden {i}"
             middle = at[first : first + size, 1].mean()
-            axes.text(-1.9, middle, f"{label}\n{size}", color=MUTED, ha="right", va="center")
+            axes.text(-1.65, middle, f"{label}\n{size}", color=MUTED, ha="right", va="center")
             for k, name in enumerate(names if len(names) <= NAMED else ()):
                 x, y = at[first + k]
                 axes.text(x + 0.03, y + 0.03, shown(name, 14), size=SMALL, color=INK, zorder=4)
             first += size
-        axes.set(xlim=(-2.5, 2.0), ylim=(at[:, 1].min() - 0.25, at[:, 1].max() + 0.3))
+        axes.set(xlim=(-2.1, 1.8), ylim=(at[:, 1].min() - 0.15, at[:, 1].max() + 0.2))
         drawn = f", the {len(order)} strongest are drawn" if len(order) < len(weight) else ""
         figure.text(0.02, 0.965, shown(title, 90), va="center", size=FONT + 2)
         legend = f"{len(weight):,} of {substrate.connections:,} possible connections exist{drawn}; blue > 0, red < 0"
@@ -101,9 +101,10 @@ def draw_patterns(
     target_path = check_suffix(path, SUFFIXES)
     largest = encoding.reading.largest
     with replacing(target_path) as part, style():
-        figure = Figure(figsize=(1.1 + 1.7 * columns, 0.9 + 1.85 * rows))
+        tall = 0.75 + 1.85 * rows
+        figure = Figure(figsize=(0.4 + 1.8 * columns, tall))
         every = figure.subplots(rows, columns, squeeze=False)
-        figure.subplots_adjust(left=0.04, right=0.97, bottom=0.05, top=1.0 - 0.75 / (0.9 + 1.85 * rows), hspace=0.3)
+        figure.subplots_adjust(left=0.04, right=0.97, bottom=0.1 / tall, top=1.0 - 0.55 / tall, hspace=0.15)
         for axes in every.ravel()[len(panels) :]:
             axes.set_axis_off()
         for axes, (layer, node, name) in zip(every.ravel(), panels, strict=False):
@@ -113,10 +114,10 @@ def draw_patterns(
             axes.imshow(pattern, cmap=colors, vmin=-largest, vmax=largest, **where)
             inside = substrate.layers[layer]
             axes.scatter(inside[:, 0], inside[:, 1], s=1.5, color=INK, alpha=0.5)
-            axes.set_title(shown(name, 26), size=SMALL, color=INK, pad=2)
+            axes.set_title(shown(name, 34), size=SMALL, color=INK, pad=2)
             span = max(1.05, float(np.abs([low, high]).max()))
             axes.set(xticks=[], yticks=[], xlim=(-span, span), ylim=(-span, span))
-        figure.text(0.02, 0.985, shown(title, 90), va="top", size=FONT + 1)
+        figure.text(0.02, 1.0 - 0.1 / tall, shown(title, 90), va="top", size=FONT + 1)
         save(figure, part)
     return target_path
 

@@ -29,7 +29,9 @@ WEIGHT, LEO, BIAS = "weight", "expressed", "bias"  # names of CPPN outputs; the 
 class Reading(NamedTuple):
     """How a CPPN is asked, and what its answers mean."""
 
-    ends: np.ndarray  # i4 (Q,) what its inputs are: 0 .. 2 the source's x, y, z; 3 .. 5 the target's; 6 .. 8 differences
+    ends: (
+        np.ndarray
+    )  # i4 (Q,) what its inputs are: 0 .. 2 the source's x, y, z; 3 .. 5 the target's; 6 .. 8 differences
     outputs: tuple[str, ...]  # weight, expressed if LEO decides, bias if it is painted, genes of connections
     threshold: float  # without LEO: least |output| that is a connection
     largest: float  # weight and bias

@@ -67,15 +67,15 @@ def substrate_of(config: Config, task: Task) -> Substrate:
         return read_substrate(Path(named), task)
     inputs, outputs = places_of(task)
     hidden = [grid(*sides) for sides in hidden_grids(config.substrate.substrate_hidden)]
-    return _checked(_stacked([inputs, *hidden, outputs]), _leads(len(hidden) + 2, config.substrate.substrate_skip), "it")
+    return _checked(
+        _stacked([inputs, *hidden, outputs]), _leads(len(hidden) + 2, config.substrate.substrate_skip), "it"
+    )
 
 
 def _stacked(layers: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
     """Places f8 (n, 2) one above the other."""
     heights = np.linspace(-1.0, 1.0, len(layers))
-    return tuple(
-        np.concatenate([xy, np.full((len(xy), 1), z)], axis=1) for xy, z in zip(layers, heights, strict=True)
-    )
+    return tuple(np.concatenate([xy, np.full((len(xy), 1), z)], axis=1) for xy, z in zip(layers, heights, strict=True))
 
 
 def _leads(layers: int, skip: bool) -> tuple[tuple[int, int], ...]:

@@ -1,6 +1,6 @@
 """Where a task's inputs and outputs are: x from left to right, y along the body or the order of things.
 
-Nodes that do alike for the two sides of a body have the same y and opposite x; what belongs to one part of it lies close
+What is alike on the two sides of a body has the same y and opposite x; what belongs to one part of it lies close
 together, its velocity beside its position. A task that is not listed has rows, in the order of its observation.
 """
 

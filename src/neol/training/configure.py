@@ -65,7 +65,7 @@ def preset_settings(preset: str, rule: str) -> dict[str, Any]:
 
 
 def base_settings(task: Task, preset: str, rule: str, outer: str, encoding: str = "direct") -> dict[str, Any]:
-    """What is used where the user says nothing: a preset's settings, or a task's own for this outer loop; and CPPNs'."""
+    """What is used where the user says nothing: a preset's, or a task's own for this outer loop; and that of CPPNs."""
     of_cppns = HYPERNEAT if encoding == "hyperneat" else {}
     if preset != "default":
         return {**preset_settings(preset, rule), **of_cppns}

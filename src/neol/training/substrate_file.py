@@ -63,7 +63,7 @@ class Painted(NamedTuple):
 
 
 def read_painted(folder: Path, config: Config, resolution: int | None = None) -> Painted:
-    """The champion's CPPN of a run's folder, and what it paints on: its own substrate, or the task's at a resolution."""
+    """A run's CPPN, and what it paints on: the run's own substrate, or the task's at a resolution."""
     file = folder / run_folder.CPPN
     if config.run.encoding == "direct":
         raise NeolError(f"'{folder}' has no CPPN; it was trained with encoding = 'direct'.")
@@ -71,8 +71,8 @@ def read_painted(folder: Path, config: Config, resolution: int | None = None) ->
     if resolution is not None:
         if config.run.task not in PATTERN_TASKS or config.substrate.substrate != "task":
             raise NeolError(
-                f"--resolution is not allowed with task '{config.run.task}'; it must be {', '.join(PATTERN_TASKS)}, on a "
-                "substrate by rule."
+                f"--resolution is not allowed with task '{config.run.task}'; it must be {', '.join(PATTERN_TASKS)}, "
+                "on a substrate by rule."
             )
         arguments["resolution"] = resolution
     task = find(config.run.task, check_value("env_kwargs", arguments))
