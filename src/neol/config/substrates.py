@@ -1,4 +1,4 @@
-"""HyperNEAT's settings: those of CPPNs where the user says nothing, hidden layers as text, what does not go together."""
+"""HyperNEAT's settings: those of CPPNs where the user says nothing, layers as text, what does not go together."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ HYPERNEAT: Mapping[str, Any] = MappingProxyType({
     "inheritance": "darwinian",
     "activation_default": "random", "activation_options": ("tanh", "gauss", "sin", "abs", "identity"),
     "activation_mutate_rate": 0.05,
-    "weight_init_stdev": 1.0, "weight_mutate_rate": 0.8, "weight_mutate_power": 0.3, "weight_replace_rate": 0.05,
-    "bias_init_stdev": 0.5, "bias_mutate_rate": 0.5, "bias_mutate_power": 0.2, "bias_replace_rate": 0.02,
+    "weight_init_stdev": 0.5, "weight_mutate_rate": 0.8, "weight_mutate_power": 0.3, "weight_replace_rate": 0.05,
+    "bias_init_stdev": 0.3, "bias_mutate_rate": 0.5, "bias_mutate_power": 0.2, "bias_replace_rate": 0.02,
     "weight_min_value": -5.0, "weight_max_value": 5.0,
     "conn_add_prob": 0.2, "conn_delete_prob": 0.1, "node_add_prob": 0.1, "node_delete_prob": 0.05,
-    "compatibility_threshold": 1.0,
+    "compatibility_threshold": 2.0,
 })  # fmt: skip
 WIDEST_GRID = 100
 

@@ -28,7 +28,7 @@ _DEFAULTS = {"resolution": COARSE, "placement": GRID}
 
 
 def parameters(arguments: Mapping[str, Any]) -> np.ndarray:
-    """The environment's arguments as f8 (3,): resolution, pictures of an episode, whether boxes are placed at random."""
+    """The environment's arguments as f8 (3,): resolution, pictures of an episode, whether they are drawn at random."""
     for key in arguments:
         if key not in _DEFAULTS:
             raise NeolError(f"env_kwargs = '{key}' is not allowed; {nearest(key, _DEFAULTS)}")
@@ -58,6 +58,12 @@ def begin_pictures(parameters, seed, s):
 
 
 @kernel
+def _in_view(at):
+    """Where a large box's centre goes so that all of it is seen."""
+    return min(max(at, 1), COARSE - 2)
+
+
+@kernel
 def _place(parameters, s):
     """Put both boxes where this picture has them: the centres' cells of a field of 11 x 11, as 11 y + x."""
     picture = np.int64(s[PICTURE])
@@ -69,7 +75,7 @@ def _place(parameters, s):
         far_x = (x + 5) % COARSE if way != 1 else x
         far_y = (y + 5) % COARSE if way != 0 else y
         s[SMALL] = COARSE * y + x
-        s[LARGE] = COARSE * min(max(far_y, 1), COARSE - 2) + min(max(far_x, 1), COARSE - 2)
+        s[LARGE] = COARSE * _in_view(far_y) + _in_view(far_x)
         return
     name, i = np.uint64(s[SEED]), 1000 * picture
     while True:  # anywhere, but so that no side or corner is shared

@@ -49,7 +49,7 @@ def draw_substrate(
         widths = 0.2 + 1.3 * np.abs(weight[order]) / top
         lines = [(at[a], at[b]) for a, b in zip(source[order], target[order], strict=True)]
         axes.add_collection(LineCollection(lines, colors=colors, linewidths=widths, alpha=0.55))
-        axes.scatter(*at.T, s=14, color=INK, zorder=3)
+        axes.scatter(at[:, 0], at[:, 1], s=14, color=INK, zorder=3)
         first = 0
         for i, (size, names) in enumerate(zip(sizes, [inputs, *[()] * (len(sizes) - 2), outputs], strict=True)):
             label = "inputs" if i == 0 else "outputs" if i == len(sizes) - 1 else f"hidden {i}"

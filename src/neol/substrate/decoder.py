@@ -3,7 +3,7 @@
 A CPPN is asked about every possible connection of a substrate: what it sees are the coordinates of both ends, what it
 answers is a weight, whether the connection exists (LEO), and the coefficients of a plastic one. Blocks of connections
 pass through one CPPN after the other, node by node, so that the inner loops run over connections.
-Legend: P CPPNs, M their outputs, Q their inputs, C possible connections, K nodes that are no inputs, I inputs, B a block.
+Legend: P CPPNs, M their outputs, Q their inputs, C possible connections, K nodes but inputs, I inputs, B a block.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _assemble(weight, exists, bias, links, out, painted_at):
 
 
 def as_genome(phenotypes: Phenotypes, p: int = 0) -> Genomes:
-    """Network p as a genome (P = 1) whose connections are its edges, in their order: what champion.json is made from."""
+    """Network p as a genome (P = 1), its edges in their order: what champion.json is made from."""
     nodes = slice(int(phenotypes.node_start[p]), int(phenotypes.node_start[p + 1]))
     edges, inputs = phenotypes.edges(p), phenotypes.inputs
     ids = phenotypes.node_id[nodes]

@@ -106,8 +106,8 @@ def links_of(substrate: Substrate) -> Links:
         counts += [len(sources)] * len(nodes)
     position = np.concatenate([*substrate.layers, np.zeros((1, 3))])
     start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    ends = (np.concatenate(part).astype(np.int32) for part in (source, target))
-    return Links(position, *ends, start, substrate.inputs, substrate.outputs)
+    sources, targets = (np.concatenate(part).astype(np.int32) for part in (source, target))
+    return Links(position, sources, targets, start, substrate.inputs, substrate.outputs)
 
 
 # -- its file ---------------------------------------------------------------------------------------------------------

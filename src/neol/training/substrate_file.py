@@ -107,4 +107,4 @@ def at_resolution(folder: Path, config: Config, resolution: int) -> PlasticNetwo
         "interface": task_interface.to_document(task),
     }
     network = network_json.Network(document, phenotype, empty_genomes(0, 1, 1), [])
-    return PlasticNetwork(network, config.plasticity)
+    return PlasticNetwork(network, config.plasticity, trusted=True)  # the environment is one of our own
