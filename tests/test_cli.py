@@ -25,7 +25,7 @@ import neol
 from neol.cli import main as cli
 from neol.cli import options as cli_options
 from neol.config.schema import Config, field_choices, field_help, field_type, fields, is_basic
-from neol.envs.tasks import CHANGING_TASKS, TASKS
+from neol.envs.tasks import CHANGING_TASKS, PATTERN_TASKS, TASKS
 from neol.errors import NeolError
 from neol.training import loop as training
 from neol.training import run_folder
@@ -330,7 +330,7 @@ def test_export_gives_the_champion_back(run: Path, tmp_path: Path) -> None:
 def test_tasks_are_listed(tmp_path: Path) -> None:
     listed = json.loads(neol_("tasks", "--json").out)
     assert list(TASKS) == ["cartpole", "lunarlander", "bipedalwalker", "hopper"]
-    tasks = TASKS | CHANGING_TASKS
+    tasks = TASKS | CHANGING_TASKS | PATTERN_TASKS
     assert [t["name"] for t in listed] == list(tasks)
     assert all(len(t["inputs"]) == tasks[t["name"]].n_inputs for t in listed)
     assert all(t.id in neol_("tasks").out for t in tasks.values())

@@ -20,7 +20,7 @@ PICTURE = ROOT / "docs" / "images" / "house.svg"
 TOP = ""  # the modules that lie in src/neol itself
 # A package imports only from those before it.
 PACKAGES = (
-    TOP, "config", "neat", "network", "outer", "envs", "rollout", "figures", "deploy", "export", "training",
+    TOP, "config", "neat", "network", "outer", "envs", "substrate", "rollout", "figures", "deploy", "export", "training",
     "baselines", "studies", "report", "theory", "live", "cli",
 )  # fmt: skip
 ENTRY = ("__init__", "__main__")  # load others only when they are asked to

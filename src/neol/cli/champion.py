@@ -18,8 +18,10 @@ from neol.files import check_no_links, finite
 def evaluate_options(p: argparse.ArgumentParser) -> None:
     run_argument(p)
     p.add_argument("--task", help="another task to play (default: the run's own)")
-    p.add_argument("--episodes", type=int, default=100, metavar="N", help="number of episodes (100)")
+    p.add_argument("--episodes", type=int, default=None, metavar="N", help="number of episodes (100)")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episodes (0)")
+    text = "visual-discrimination: HyperNEAT's champion painted anew for a field of 11, 33 or 55 cells along a side"
+    p.add_argument("--resolution", type=int, metavar="N", help=text)
     p.add_argument("--max-steps", type=int, default=0, metavar="N", help="longest episode; 0 = as in training")
     p.add_argument("--plasticity", choices=("on", "off", "both"), default="both", help="let it learn or not (both)")
     p.add_argument("--threads", type=int, default=0, metavar="N", help="simulator threads; 0 = one per core")
@@ -95,6 +97,9 @@ def limit_of(args: argparse.Namespace, net: Any) -> int:
 def evaluate_command(args: argparse.Namespace) -> int:
     from neol.training.summary import shown
 
+    if args.resolution is not None:
+        return _visual_score(args)
+    args.episodes = 100 if args.episodes is None else args.episodes
     net = network_of(args.run)
     limit = limit_of(args, net)
     modes = {"on": [True], "off": [False], "both": [True, False]}[args.plasticity]
@@ -115,6 +120,32 @@ def evaluate_command(args: argparse.Namespace) -> int:
               f"{what}{without})")  # fmt: skip
         if several:
             print(f"  return by trial  {' '.join(shown(x) for x in r.by_trial.mean(axis=0))}")
+    return 0
+
+
+def _visual_score(args: argparse.Namespace) -> int:
+    """`neol evaluate RUN --resolution N`: in the terms of visual discrimination's paper."""
+    from neol.deploy.visual_score import visual_score
+    from neol.envs.registry import parse_kwargs
+    from neol.training.substrate_file import at_resolution
+
+    if not args.run.is_dir():
+        raise NeolError(f"--resolution is not allowed with the file '{args.run}'; it must be a run's folder.")
+    episodes = neol.Config().replace(episodes=1 if args.episodes is None else args.episodes).rollout.episodes
+    chosen = parse_kwargs(args.env_kwargs or ())
+    unknown = [k for k in chosen if k != "placement"]
+    if unknown:
+        raise NeolError(f"env_kwargs = '{unknown[0]}' is not allowed with --resolution; it must be placement.")
+    net = at_resolution(args.run, neol.load(args.run).config, args.resolution)
+    score = visual_score(net, chosen.get("placement", "grid"), episodes, args.seed)
+    if args.json:
+        print(json.dumps(score._asdict(), indent=1))
+        return 0
+    side = score.resolution
+    print(f"{side} x {side}: {score.connections:,} connections, {score.pictures} pictures, placement {score.placement}")
+    print(f"  mean squared distance {score.mean_squared_distance:.4f}, mean distance {score.mean_distance:.4f} "
+          f"({score.mean_distance * side / 2:.2f} cells)")  # fmt: skip
+    print(f"  centre found in {100 * score.found:.0f} %, within a cell of 11 x 11 in {100 * score.near:.0f} %")
     return 0
 
 
@@ -156,7 +187,27 @@ def drawings(run: Any, network: Path, curve: Path, net: Any = None) -> dict[str,
 
     task, name = run.config.run.task, run.path.name
     drawing = _drawing(net or run.champion, network, f"{task}: champion of {name}")
-    return {"network drawing": drawing, "curve": draw_curve(run.history, curve, f"{task}: {name}")}
+    made = {"network drawing": drawing, "curve": draw_curve(run.history, curve, f"{task}: {name}")}
+    return made | (_paintings(run, network.parent) if run.config.run.encoding == "hyperneat" else {})
+
+
+def _paintings(run: Any, folder: Path) -> dict[str, Path]:
+    """Of a HyperNEAT run: its champion's CPPN, the substrate, and the patterns painted on it."""
+    from neol.figures.substrate import draw_patterns, draw_substrate
+    from neol.training.substrate_file import read_painted
+
+    painted, names = read_painted(run.path, run.config), run.champion.interface
+    about = f"{run.config.run.task}: {{}} of {run.path.name}"
+    cppn = neol.PlasticNetwork.from_json(run.path / "cppn.json")
+    of = (painted.substrate, painted.encoding, painted.cppn.phenotype)
+    ends = (names.get("inputs", ()), names.get("outputs", ()))
+    return {
+        "CPPN": _drawing(cppn, _own(folder, "cppn.svg"), about.format("CPPN")),
+        "substrate": draw_substrate(
+            painted.substrate, painted.network(), _own(folder, "substrate.svg"), *ends, about.format("substrate")
+        ),
+        "patterns": draw_patterns(*of, _own(folder, "patterns.svg"), ends[1], about.format("patterns")),
+    }
 
 
 def _drawing(net: Any, out: Path, title: str = "") -> Path:

@@ -30,19 +30,19 @@ from neol.cli.refine import refine_command, refine_options
 from neol.cli.regret import regret_command, regret_options
 from neol.cli.study import report_command, report_options, study_command, study_options
 from neol.cli.train import train_command, train_options
-from neol.envs.tasks import CHANGING_TASKS, TASKS
+from neol.envs.tasks import CHANGING_TASKS, PATTERN_TASKS, TASKS
 from neol.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, NeolError
 
 
 def _tasks(args: argparse.Namespace) -> int:
     if args.json:
         listed = [{"name": t.name, "id": t.id, "max_steps": t.max_steps, "inputs": t.inputs, "outputs": t.actions}
-                  for t in (TASKS | CHANGING_TASKS).values()]  # fmt: skip
+                  for t in (TASKS | CHANGING_TASKS | PATTERN_TASKS).values()]  # fmt: skip
         print(json.dumps(listed, indent=1))
         return 0
-    print(f"{'task':<18}{'id':<34}{'inputs':>7}{'outputs':>9}{'T_max':>7}")
-    for t in (TASKS | CHANGING_TASKS).values():
-        print(f"{t.name:<18}{t.id:<34}{t.n_inputs:>7}{t.n_outputs:>9}{t.max_steps:>7}")
+    print(f"{'task':<23}{'id':<44}{'inputs':>7}{'outputs':>9}{'T_max':>7}")
+    for t in (TASKS | CHANGING_TASKS | PATTERN_TASKS).values():
+        print(f"{t.name:<23}{t.id:<44}{t.n_inputs:>7}{t.n_outputs:>9}{t.max_steps:>7}")
     return 0
 
 

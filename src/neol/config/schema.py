@@ -28,8 +28,10 @@ from neol.config.sections import (
     PlasticityConfig,
     RolloutConfig,
     RunConfig,
+    SubstrateConfig,
     WorldConfig,
 )
+from neol.config.substrates import check_encoding, hidden_grids
 from neol.errors import NeolError, closest, nearest
 
 
@@ -58,6 +60,7 @@ class Config:
     neat: NeatConfig = field(default_factory=NeatConfig)
     es: EsConfig = field(default_factory=EsConfig)
     hedge: HedgeConfig = field(default_factory=HedgeConfig)
+    substrate: SubstrateConfig = field(default_factory=SubstrateConfig)
 
     def replace(self, **flat: Any) -> Config:
         """This configuration with the named fields changed; a bad name or value is a NeolError."""
@@ -161,6 +164,8 @@ def check_value(name: str, value: Any) -> Any:
         check_weight_mutation(value)
     if name == "topology":
         check_topology(value)
+    if name == "substrate_hidden":
+        hidden_grids(value)
     return value
 
 
@@ -192,6 +197,7 @@ def check_together(config: Config) -> None:
         raise NeolError("es_population = 1 is not allowed; it must be 0 or at least 2: samples are compared.")
     if config.es.topology == "start" and not config.run.start:
         raise NeolError("topology = 'start' is not allowed; it needs a champion to start from (--from).")
+    check_encoding(config)
     low, high = config.hedge.return_low, config.hedge.return_high
     if low > high:
         raise NeolError(f"return_low = {low} is not allowed; it must be at most return_high = {high}.")

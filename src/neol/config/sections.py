@@ -59,6 +59,8 @@ class RunConfig:
         default="neat", metadata=_basic({**_choice("neat", "es", "neat-es", "hedge"), "or_prefix": "python:"})
     )
     """Outer loop: neat, es (searches one topology's weights), neat-es (those of evolving ones), hedge (selects)."""
+    encoding: str = field(default="direct", metadata=_basic(_choice("direct", "hyperneat")))
+    """What a genome is: the network itself (direct), or a CPPN that paints one onto a substrate (hyperneat)."""
     max_env_steps: int = field(default=0, metadata=_basic(_range(0, 2**62)))
     """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
     fitness_target: float = field(default=math.inf, metadata=_basic(_range(-1e300)))
@@ -308,6 +310,32 @@ class NeatConfig:
     """Aggregations that mutation may choose from."""
     aggregation_mutate_rate: float = field(default=0.0, metadata=_PROBABILITY)
     """Probability per node of a new aggregation."""
+
+
+@dataclass(frozen=True)
+class SubstrateConfig:
+    """HyperNEAT, encoding = hyperneat: where nodes are, and how a CPPN's outputs become their connections."""
+
+    substrate: str = field(default="task", metadata={"words": True})
+    """Places of inputs, hidden nodes and outputs: task (by rule), or a TOML or JSON file such as RUN/substrate.json."""
+    substrate_hidden: str = "5x5"
+    """Hidden layers as WIDTHxHEIGHT, such as 5x5 or 5x5,3x3; none = inputs lead to outputs alone."""
+    substrate_skip: bool = True
+    """Every layer leads to all that come after it; false: to the next one alone."""
+    substrate_activation: str = field(default="tanh", metadata=_choice(*ACTIVATIONS))
+    """Activation of the substrate's nodes; those of CPPNs are activation_options."""
+    substrate_weight: float = field(default=3.0, metadata=_range(0.0, 1e6, open_low=True))
+    """Largest weight, and largest bias, of a connection that a CPPN paints."""
+    substrate_bias: bool = True
+    """CPPNs have an output for the nodes' biases, read from a node to the origin; false: biases are 0."""
+    substrate_deltas: bool = True
+    """CPPNs see x1 - x2, y1 - y2 and z1 - z2 beside the coordinates of both ends."""
+    substrate_coefficient: float = field(default=1.0, metadata=_range(0.0, 1e6, open_low=True))
+    """Largest rate, A, B, C or D of a plastic connection that a CPPN paints (adaptive HyperNEAT)."""
+    expression: str = field(default="threshold", metadata=_choice("threshold", "leo"))
+    """Which connections exist: those painted above expression_threshold, or where an output of its own is > 0 (leo)."""
+    expression_threshold: float = field(default=0.2, metadata=_range(0.0, 0.99))
+    """With expression = threshold: least size of a CPPN's output that becomes a connection."""
 
 
 @dataclass(frozen=True)

@@ -217,6 +217,8 @@ def _integer(value: Any, what: str, name: str) -> int:
 
 def with_weights(network: Network, weight: np.ndarray) -> dict[str, Any]:
     """The document with these edge weights f8 (E,) in place of its own."""
+    if "connections" not in network.document:
+        raise NeolError(f"this network cannot be written: it was painted with {len(weight):,} connections, in memory.")
     new = {network.pairs[g]: float(w) for g, w in zip(network.phenotype.gene, weight, strict=True)}
     connections = [{**c, "weight": new.get((c["from"], c["to"]), c["weight"])} for c in network.document["connections"]]
     return {**network.document, "connections": connections}

@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from neol.envs.spaces import read_action, read_observation
-from neol.envs.tasks import CHANGING_TASKS, TASKS, Task
+from neol.envs.tasks import CHANGING_TASKS, PATTERN_TASKS, TASKS, Task, visual_task
 from neol.envs.trust import check_callable, check_module
 from neol.errors import NeolError, nearest
 
@@ -47,11 +47,13 @@ def find(name: str | Maker, env_kwargs: Sequence[str] = ()) -> Task:
         if kwargs:
             raise NeolError("env_kwargs are not allowed with a callable; give it its arguments yourself.")
         return _describe(callable_name(name), name, ())
-    ours = next((t for t in TASKS.values() if name in (t.name, t.id)), CHANGING_TASKS.get(name))
+    ours = next((t for t in TASKS.values() if name in (t.name, t.id)), (CHANGING_TASKS | PATTERN_TASKS).get(name))
     if ours is not None:
         changed = ours._replace(env_kwargs=tuple(kwargs.items()))
         if kwargs:
             make(changed).close()  # it may not know them
+        if name in PATTERN_TASKS:
+            return visual_task(int(kwargs.get("resolution", 11)))._replace(env_kwargs=changed.env_kwargs)
         if kwargs and ours.native:  # as many steps as its runs take
             from neol.envs.simulators import simulator, steps_of
 
@@ -161,7 +163,7 @@ def _make(task: Task, render_mode: str | None) -> Any:
             raise NeolError(f"module '{module}' has no '{rest}', and registers no such environment; {hint}")
     env_id = rest if colon else task.id
     if env_id not in gymnasium.registry:
-        names = [*TASKS, *CHANGING_TASKS, *gymnasium.registry]
+        names = [*TASKS, *CHANGING_TASKS, *PATTERN_TASKS, *gymnasium.registry]
         raise NeolError(f"unknown task or environment '{task.id}'; {nearest(env_id, names)}")
     return _registered(env_id, arguments, render_mode)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -220,3 +221,25 @@ CHANGING_TASKS: dict[str, Task] = {
         ),
     )
 }  # fmt: skip
+
+
+# -- a task whose inputs and outputs are places in a field: for HyperNEAT ----------------------------------------------
+
+
+def visual_task(resolution: int = 11) -> Task:
+    """Visual discrimination (visual.py) on a field of that many cells along each side."""
+    count = resolution * resolution
+    names = tuple(f"{i % resolution} {i // resolution}" for i in range(count))
+    return Task(
+        "visual-discrimination", "neol.envs.visual_env:VisualDiscrimination", 75, names, names,
+        (Component(ARGMAX, 0, count),), _numbers(names), action_dtype="int64", resets_fully=True, step_seconds=2e-5,
+        returns=(-7.0, 0.0), native="visual discrimination", film_fps=4,
+        settings={
+            "rule": "none", "episodes": 1, "generations": 300, "fitness_target": 0.0, "output_transform": "none",
+            "preactivation_limit": math.inf, "activation_default": "identity", "activation_options": ("identity",),
+            "substrate_hidden": "none", "substrate_activation": "identity", "substrate_bias": False,
+        },
+    )  # fmt: skip
+
+
+PATTERN_TASKS: dict[str, Task] = {t.name: t for t in (visual_task(),)}

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from neol.envs.tasks import TASKS
+from neol.envs.tasks import CHANGING_TASKS, PATTERN_TASKS, TASKS
 from neol.errors import NeolError
 
 _GYMNASIUM = "gymnasium.envs."  # where the entry points of Gymnasium's own environments lie
@@ -32,6 +32,9 @@ def check_trusted(name: str, env_kwargs: Mapping[str, Any], source: str, options
 
 def _runs(name: str, env_kwargs: Mapping[str, Any]) -> str:
     """What making this environment would do that only the user may decide; '' = nothing."""
+    own = (CHANGING_TASKS | PATTERN_TASKS).get(name)
+    if own is not None and own.native:
+        return ""  # a simulator of our own, which checks its arguments
     if name in TASKS or name in [t.id for t in TASKS.values()]:
         origin = _GYMNASIUM
     elif name.startswith("python:"):

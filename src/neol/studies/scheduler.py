@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from neol.config.schema import Config
-from neol.envs.tasks import CHANGING_TASKS, TASKS, Task
+from neol.envs.tasks import CHANGING_TASKS, PATTERN_TASKS, TASKS, Task
 from neol.errors import NeolError
 from neol.studies import worker
 from neol.studies.database import (
@@ -147,7 +147,7 @@ def cost(config: AnyConfig) -> float:
     if run.max_env_steps:
         steps = min(steps, run.max_env_steps)
     choice = (2 * run.champion_candidates + 16) * run.champion_trials + 3 * run.champion_episodes
-    task: Task | None = TASKS.get(run.task, CHANGING_TASKS.get(run.task))
+    task: Task | None = (TASKS | CHANGING_TASKS | PATTERN_TASKS).get(run.task)
     return (steps + choice * length) * (task.step_seconds if task else 5e-5)
 
 

@@ -46,6 +46,7 @@ class Candidates(NamedTuple):
 class Champion(NamedTuple):
     json: str  # champion.json
     facts: dict[str, Any]  # its part of the summary
+    genome: Genomes  # P = 1
 
 
 def choose_champion(
@@ -55,6 +56,7 @@ def choose_champion(
     among: Candidates,
     compile: Callable[[Genomes], Phenotypes],
     life: Life,
+    network: Callable[[Genomes], Genomes] = lambda genome: genome,  # what a genome (P = 1) is deployed as
     test_world: World = UNCHANGED,  # one more to be measured in, where `test_change` names it
 ) -> Champion:
     """Rounds of selection on fresh episodes, then the held-out return."""
@@ -131,7 +133,7 @@ def choose_champion(
         facts |= {"champion_is_start": chosen == last}
         if chosen == last and start.seen is not None:
             normal, count = start.normal, float(start.seen.n[0])
-    return Champion(document(phenotype, champion, task, config, normal, count), facts)
+    return Champion(document(phenotype, network(champion), task, config, normal, count), facts, champion)
 
 
 def document(

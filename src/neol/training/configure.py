@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from neol import files
 from neol.config.changes import fit_changes, has_attributes
 from neol.config.schema import Config, check_value, parse_toml
+from neol.config.substrates import HYPERNEAT
 from neol.envs.registry import Maker, choose_engine, find, parse_kwargs
 from neol.envs.senses import with_senses
 from neol.envs.tasks import STRATEGIES, Task
@@ -22,6 +23,7 @@ from neol.training.run_folder import CONFIG, MAY_CHANGE, START, is_taken
 
 if TYPE_CHECKING:  # it loads the kernels, and `neol --help` needs this module
     from neol.outer.base import LoopMaker
+    from neol.substrate.layout import Substrate
     from neol.training.start import Start
 
 # The authors' NEAT settings (docs/method.md, Presets). Weight mutation differs between NEAT and the plastic arms.
@@ -62,11 +64,12 @@ def preset_settings(preset: str, rule: str) -> dict[str, Any]:
     return {**PRESETS[preset], **(_NEAT_WEIGHTS if rule == "none" else _PLASTIC_WEIGHTS)}
 
 
-def base_settings(task: Task, preset: str, rule: str, outer: str) -> dict[str, Any]:
-    """What is used where the user says nothing: a preset's settings, or a task's own for this outer loop."""
+def base_settings(task: Task, preset: str, rule: str, outer: str, encoding: str = "direct") -> dict[str, Any]:
+    """What is used where the user says nothing: a preset's, or a task's own for this outer loop; and that of CPPNs."""
+    of_cppns = HYPERNEAT if encoding == "hyperneat" else {}
     if preset != "default":
-        return preset_settings(preset, rule)
-    return {**task.settings, **({**STRATEGIES, **task.strategies} if outer in ("es", "neat-es") else {})}
+        return {**preset_settings(preset, rule), **of_cppns}
+    return {**task.settings, **({**STRATEGIES, **task.strategies} if outer in ("es", "neat-es") else {}), **of_cppns}
 
 
 class Resolved(NamedTuple):
@@ -78,6 +81,7 @@ class Resolved(NamedTuple):
     why: str  # this engine
     loop: LoopMaker | None = None  # an outer loop that was passed from Python; else the config names it
     start: Start | None = None  # the champion that it begins from
+    substrate: Substrate | None = None  # what it paints on, where genomes are CPPNs
 
 
 def check_word(stored: Mapping[str, Any], said: Collection[str], source: str) -> None:
@@ -125,7 +129,8 @@ def configure(
             **settings,
         }
     rule = str(said.get("rule", Config().plasticity.rule))
-    base = base_settings(found, preset, rule, str(said.get("outer", Config().run.outer)))
+    kind = (str(said.get(name, getattr(Config().run, name))) for name in ("outer", "encoding"))
+    base = base_settings(found, preset, rule, *kind)
     if str(said.get("topology", "")).endswith(".json"):  # its nodes and connections, not its weights
         said = {**said, "start": said.get("start") or said["topology"], "topology": "start"}
     start, stored = None, folder is not None and os.path.exists(folder / CONFIG)
@@ -138,6 +143,10 @@ def configure(
     resolved = _settled(Config().replace(**{**base, **said, "task": found.name}), found, None)
     if start is not None and not stored:  # else the run's own settings count, not these
         check_fits(start, resolved.config, resolved.task)
+    if resolved.config.run.encoding == "hyperneat" and not stored:
+        from neol.substrate.layout import substrate_of
+
+        resolved = resolved._replace(substrate=substrate_of(resolved.config, resolved.task))
     return resolved._replace(start=start)
 
 
@@ -167,10 +176,11 @@ _LONGEST_NAME = 100
 def default_folder(resolved: Resolved, preset: str, resume: bool) -> Path:
     """runs/TASK-RULE-SEED and what differs from the task's defaults: free, or, to resume, the last that is taken."""
     config = resolved.config
-    own = base_settings(resolved.task, preset, config.plasticity.rule, config.run.outer)
-    before, now = Config().replace(**own).flat(), config.flat()
+    own = base_settings(resolved.task, preset, config.plasticity.rule, config.run.outer, config.run.encoding)
+    before, now = Config().replace(**own, encoding=config.run.encoding).flat(), config.flat()
     parts = [slug(config.run.task), config.plasticity.rule, str(config.run.seed)]
     parts += [slug(config.run.outer)] * (config.run.outer != "neat") + [preset] * (preset != "default")
+    parts += [config.run.encoding] * (config.run.encoding != "direct")
     parts += [slug(f"{k}{now[k]}") for k in now if now[k] != before[k] and k not in _NOT_IN_NAME]
     name = "-".join(parts)
     if len(name) > _LONGEST_NAME:

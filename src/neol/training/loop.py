@@ -23,7 +23,7 @@ from neol.jit import announce_compilation
 from neol.neat.checked import Population
 from neol.neat.genome import Genomes, concatenate, empty_genomes, from_arrays, take, to_arrays
 from neol.network.normalization import IDENTITY, Moments, from_moments, merged, no_moments
-from neol.network.phenotype import Phenotypes, compile_phenotypes, gene_weights
+from neol.network.phenotype import Phenotypes, gene_weights
 from neol.outer.base import LoopMaker, Outcome, Problem, check_advanced, checked_metrics, declaration, population
 from neol.outer.registry import loop_name, make_loop
 from neol.rollout.attributes import check_attributes
@@ -33,6 +33,8 @@ from neol.rollout.life import Life, life_of
 from neol.rollout.open_engine import open_engine
 from neol.rollout.shards import Episodes, RolloutResult, headline
 from neol.rollout.world import world_of
+from neol.substrate.encoding import Direct, Hyperneat, cppn_config, encoding_of
+from neol.substrate.layout import digest
 from neol.system import uninterrupted
 from neol.training import champion, run_folder
 from neol.training.adaptive_episodes import AGREEMENT, agreement_columns, episodes_needed
@@ -43,6 +45,7 @@ from neol.training.progress import TrainingProgress, wanted_here
 from neol.training.run import Run
 from neol.training.session import count_events, named, part, record_event, run_to_end
 from neol.training.start import Start, kept_start
+from neol.training.substrate_file import cppn_document, kept_substrate
 from neol.training.summary import NeolSummary
 from neol.training.tensorboard import TensorBoard
 
@@ -60,6 +63,7 @@ class Training:
         self.test_world = world_of(self.task, self.config.world.test_change, r.max_steps, r.trials)
         for world in (self.world, self.test_world):
             check_attributes(self.task, world)
+        self.encoding = encoding_in(resolved)
         self.outer = make_loop(problem_of(resolved), resolved.loop)
         self.engine = open_engine(self.task, self.config.rollout, self.note, self.config.run.seed)
         start = resolved.start
@@ -76,7 +80,7 @@ class Training:
         return f"{self.task.name} on {r.engine}{because}, {count} {where}{'s' * (count > 1)}."
 
     def compile(self, genomes: Genomes) -> Phenotypes:
-        return compile_phenotypes(genomes, self.task.n_inputs, self.task.n_outputs)
+        return self.encoding.compile(genomes)
 
     def advance(self) -> Generation:
         """Evaluate the population, record it, and make the next one."""
@@ -98,6 +102,7 @@ class Training:
             self.seen = merged(self.seen, result.moments)
             own = self.config.plasticity
             lamarckian = own.inheritance == "lamarckian" and own.birth == "inherited"
+            lamarckian &= isinstance(self.encoding, Direct)  # what was painted cannot be written back
             adapted = gene_weights(genomes, phenotypes, result.weight) if lamarckian else None
             outcome = Outcome(fitness, returns, steps, adapted)
             row = self._row(genomes, phenotypes, fitness, by_life, result, verdict)
@@ -222,18 +227,19 @@ class Training:
             **named("seen", self.seen._asdict()),
             **named("spaces", _spaces(self.task)),
             **({"start": self.resolved.start.digest} if self.resolved.start else {}),
+            **({"substrate": digest(self.resolved.substrate)} if self.resolved.substrate else {}),
         }
 
     def checked(self, arrays: Mapping[str, np.ndarray], what: str) -> Mapping[str, np.ndarray]:
-        inputs, outputs = self.task.n_inputs, self.task.n_outputs
+        inputs = self.task.n_inputs
         same_task(part(arrays, "spaces"), part(arrays, "seen"), self.task)
         own = {k: v for k, v in arrays.items() if not k.startswith("outer.")}
         moments = {"n": Array("f8", (1,), low=0.0, high=1e300)} | dict.fromkeys(
             ("mean", "m2"), Array("f8", (1, inputs))
         )
         declared: Declared = {
-            "start": Array("u1", (32,), optional=True),
-            **dict.fromkeys(("archive", "finalists"), Population(inputs, outputs, least=1)),
+            **dict.fromkeys(("start", "substrate"), Array("u1", (32,), optional=True)),
+            **dict.fromkeys(("archive", "finalists"), Population(self.encoding.inputs, self.encoding.outputs, least=1)),
             **{f"seen.{k}": spec for k, spec in moments.items()},
             **{f"spaces.{k}": spec._replace(optional=True) for k, spec in SPACES.items()},
         }
@@ -243,6 +249,9 @@ class Training:
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         if self.resolved.start is not None and not np.array_equal(arrays.get("start", ()), self.resolved.start.digest):
             raise NeolError(f"'{self.folder / run_folder.START}' is not what the run began from.")
+        painted = self.resolved.substrate
+        if painted is not None and not np.array_equal(arrays.get("substrate", ()), digest(painted)):
+            raise NeolError(f"'{self.folder / run_folder.SUBSTRATE}' is not what the run's networks were painted on.")
         self.outer.restore(part(arrays, "outer"))
         archive, self.finalists = from_arrays(arrays, "archive"), from_arrays(arrays, "finalists")
         self.seen = Moments(**part(arrays, "seen"))
@@ -269,16 +278,22 @@ class Training:
         best = take(self.finalists, [0])
         said = f"the best of generation {self.outer.generation - 1} by fitness, not yet chosen on fresh episodes"
         normal, count = self.life.normal, float(self.seen.n[0])
-        document = champion.document(self.compile(best), best, self.task, self.config, normal, count, status=said)
+        of = (self.compile(best), self.encoding.network(best), self.task, self.config, normal, count)
+        self._write_champion(champion.document(*of, status=said), best)
+
+    def _write_champion(self, document: str, genome: Genomes) -> None:
+        if isinstance(self.encoding, Hyperneat):
+            painter = cppn_document(self.encoding, genome, self.task)
+            run_folder.write_atomic(self.folder / run_folder.CPPN, painter)
         run_folder.write_atomic(self.folder / run_folder.CHAMPION, document)
 
     def finish(self, status: str) -> NeolSummary:
         started, cpu = time.monotonic(), time.process_time()
         candidates = champion.Candidates(self.candidates(), float(self.seen.n[0]), self._start_candidate())
-        chosen = champion.choose_champion(
-            self.engine, self.task, self.config, candidates, self.compile, self.life, self.test_world
-        )
-        run_folder.write_atomic(self.folder / run_folder.CHAMPION, chosen.json)
+        how = (candidates, self.compile, self.life, self.encoding.network, self.test_world)
+        chosen = champion.choose_champion(self.engine, self.task, self.config, *how)
+        self._write_champion(chosen.json, chosen.genome)
+        cppn = self.encoding.cppns(chosen.genome) if isinstance(self.encoding, Hyperneat) else None
         timing, r = self.history.timing, self.config.rollout
         return NeolSummary(
             status=status,
@@ -290,6 +305,7 @@ class Training:
             cpu_seconds=timing[-1].cpu_seconds + time.process_time() - cpu,
             best_fitness=self.history.best_fitness,
             **chosen.facts,
+            cppn_parameters=None if cppn is None else len(cppn.weight) + len(cppn.node_id),
             outer=self.config.run.outer,
             engine=r.engine,
             executor=r.executor,
@@ -333,13 +349,22 @@ def fittest(fitness: np.ndarray) -> int:
     return int(np.argsort(-fitness, kind="stable")[0])
 
 
+def encoding_in(resolved: Resolved) -> Direct | Hyperneat:
+    """What the run's genomes are."""
+    return encoding_of(resolved.config, resolved.task, resolved.substrate)
+
+
 def problem_of(resolved: Resolved) -> Problem:
     """What the outer loop is made for."""
     config, task = resolved.config, resolved.task
     offset = config.rollout.fitness_offset * config.rollout.max_steps  # fitness = return + offset for every step
     expected = (task.returns[0] + min(0.0, offset), task.returns[1] + max(0.0, offset))
     start = resolved.start.genome if resolved.start else None
-    return Problem(task.n_inputs, task.n_outputs, config.run.seed, config, expected, task.unbounded_below, start)
+    encoding = encoding_in(resolved)
+    config = config if isinstance(encoding, Direct) else cppn_config(config)
+    return Problem(
+        encoding.inputs, encoding.outputs, config.run.seed, config, expected, task.unbounded_below, start
+    )  # fmt: skip
 
 
 def train(
@@ -413,7 +438,8 @@ def train(
         stack.enter_context(announce_compilation(lambda text: observer.event(Event(NOTE, text))))
         resolved = resolve(final, task if callable(task) else None, loop)
         start = kept_start(folder, final, resolved.task, wanted.start, resumed)
-        session = Training(resolved._replace(start=start), folder, observer)
+        substrate = kept_substrate(folder, final, resolved.task, wanted.substrate, resumed)
+        session = Training(resolved._replace(start=start, substrate=substrate), folder, observer)
         if not resumed:
             session.check_repeats()
         return run_to_end(session, resumed, observer)

@@ -48,6 +48,7 @@ def refine(
     es = check_value("es", settings.get("es", of.config.es.es))
     said = {
         "outer": "es",
+        "encoding": "direct",  # of HyperNEAT's networks, too: their own weights are polished
         "start": str(of.path),
         "generations": UNENDING,
         "fitness_target": math.inf,

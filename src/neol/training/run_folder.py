@@ -31,14 +31,16 @@ CONFIG, HISTORY, TIMING = "config.toml", "history.csv", "timing.csv"
 CHECKPOINT, CHAMPION, SUMMARY = "checkpoint.npz", "champion.json", "summary.json"
 EVENTS = "events.jsonl"
 START = "start.json"  # the champion that the run began from
+SUBSTRATE, CPPN = "substrate.json", "cppn.json"  # of HyperNEAT: where nodes are, and what painted the champion
 POLICY, FINAL_POLICY = "champion.npz", "final.npz"  # of a baseline
 REPLACED = ".replaced.part.run"  # a run that is being overwritten, until the new one has a checkpoint
 LOCK = ".run.part.lock"  # held by the process that works on the folder
 TENSORBOARD = "tensorboard"  # a folder
-PICTURES = ("agent.mp4", "network.svg", "curve.svg")
+PICTURES = ("agent.mp4", "network.svg", "curve.svg", "cppn.svg", "substrate.svg", "patterns.svg")
 # In the order in which they are removed: a folder that is half removed is still a run's.
 RUN_FILES = (
-    SUMMARY, CHAMPION, POLICY, FINAL_POLICY, CHECKPOINT, HISTORY, TIMING, EVENTS, START, *PICTURES, CONFIG,
+    SUMMARY, CHAMPION, POLICY, FINAL_POLICY, CPPN, CHECKPOINT, HISTORY, TIMING, EVENTS, START, SUBSTRATE, *PICTURES,
+    CONFIG,
 )  # fmt: skip
 # What a resume may change: none of it alters the generations that were or the ones to come.
 MAY_CHANGE = (
@@ -110,6 +112,7 @@ def withdrawn_if_refused(path: Path) -> Iterator[None]:
         if not _has_begun(path) and ((path / REPLACED).exists() or not (path / EVENTS).exists()):
             (path / CONFIG).unlink(missing_ok=True)
             (path / START).unlink(missing_ok=True)
+            (path / SUBSTRATE).unlink(missing_ok=True)
             settle_replaced(path)
         raise
 

@@ -82,6 +82,7 @@ class NeolSummary(Summary):
     start_return_mean: float | None = None  # of the champion that the run began from, on the same episodes
     start_return_ci95: Interval | None = None
     champion_is_start: bool | None = None  # nothing was found that is better
+    cppn_parameters: int | None = None  # HyperNEAT: numbers of the CPPN that painted the champion
 
     def as_dict(self) -> dict[str, Any]:
         return {k: v for k, v in super().as_dict().items() if v is not None}
