@@ -72,6 +72,7 @@ _INTERVAL = {
 }  # fmt: skip
 _SAC_INTERVAL = 10_000
 _MAY_BE_LINEAR = ("learning_rate", "clip_range")
+_MAY_BE_ZERO = ("learning_starts", "warmup")
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,13 @@ def baseline_config(
     return BaselineConfig(
         algorithm, found.name, checked["seed"], checked["max_env_steps"], checked["max_steps"] or found.max_steps,
         checked["threads"] or cores(), interval or _INTERVAL.get((algorithm, found.name), _SAC_INTERVAL),
-        tuned | _checked(algorithm, tuned, hyperparameters or {}),
+        tuned | checked_hyperparameters(algorithm, _DEFAULTS[algorithm], tuned, hyperparameters or {}),
     )  # fmt: skip
+
+
+def tuned_for(algorithm: str, task: str) -> Mapping[str, Any]:
+    """What the zoo has for an algorithm on a task of ours; nothing where it has none."""
+    return _TUNED.get((algorithm, task), {})
 
 
 def find_task(name: str) -> Task:
@@ -143,13 +149,15 @@ def find_task(name: str) -> Task:
     return task
 
 
-def _checked(algorithm: str, tuned: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Hyperparameters as the user gave them, with the types that they must have."""
+def checked_hyperparameters(
+    algorithm: str, defaults: Mapping[str, Any], tuned: Mapping[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Hyperparameters as the user gave them, in the types that the defaults have."""
     checked = {}
     for name, value in given.items():
         if name not in tuned:
             raise NeolError(f"{algorithm} has no hyperparameter '{name}'; {nearest(name, tuned)}")
-        checked[name] = _value(name, value, _DEFAULTS[algorithm][name])
+        checked[name] = _value(name, value, defaults[name])
     whole = {**tuned, **checked}
     if algorithm == "ppo" and not 1 < whole["batch_size"] <= whole["n_envs"] * whole["n_steps"]:
         raise NeolError(
@@ -169,10 +177,11 @@ def _value(name: str, value: Any, default: Any) -> Any:
         ok = isinstance(value, bool)
     elif name == "activation":
         ok, kinds[str] = value in ("tanh", "relu"), "tanh or relu"
-    elif name == "ent_coef" and default == "auto":
-        ok, kinds[str] = value == "auto" or _is_number(value), "auto or a number"
+    elif name == "ent_coef" and isinstance(default, str):
+        ok, kinds[str] = is_automatic(value) or _is_number(value), "auto, auto_X (from X on) or a number"
+        value = float(value) if _is_number(value) else value
     elif isinstance(default, int):
-        ok = isinstance(value, int) and not isinstance(value, bool) and value >= (name != "learning_starts")
+        ok = isinstance(value, int) and not isinstance(value, bool) and value >= (name not in _MAY_BE_ZERO)
     elif isinstance(default, float):
         ok = _is_number(value) or (name in _MAY_BE_LINEAR and linear_from(value) is not None)
         value = float(value) if _is_number(value) else value
@@ -190,11 +199,20 @@ def _is_number(value: Any) -> bool:
 
 def linear_from(value: Any) -> float | None:
     """X of 'lin_X'."""
+    return _number_after("lin_", value)
+
+
+def is_automatic(value: Any) -> bool:
+    """Whether it is 'auto', or 'auto_X' with X above 0."""
+    return value == "auto" or (_number_after("auto_", value) or 0.0) > 0.0
+
+
+def _number_after(prefix: str, value: Any) -> float | None:
     try:
-        start = float(value.removeprefix("lin_")) if value.startswith("lin_") else math.nan
+        number = float(value.removeprefix(prefix)) if value.startswith(prefix) else math.nan
     except (AttributeError, ValueError):
         return None
-    return start if math.isfinite(start) else None
+    return number if math.isfinite(number) else None
 
 
 def read(text: str, source: str) -> BaselineConfig:
