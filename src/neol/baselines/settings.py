@@ -97,6 +97,11 @@ class BaselineConfig:
         return to_toml({"baseline": _own(self), "hyperparameters": self.hyperparameters})
 
     @property
+    def name(self) -> str:
+        """As reports have it."""
+        return self.algorithm
+
+    @property
     def schedules(self) -> tuple[str, ...]:
         """Hyperparameters that depend on how much of max_env_steps is left."""
         return tuple(k for k, v in self.hyperparameters.items() if k in _MAY_BE_LINEAR and isinstance(v, str))

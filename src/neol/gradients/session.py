@@ -285,7 +285,7 @@ class Hybrid:
     def _hand_over(self) -> Finetuning:
         """Whom gradients go on with: chosen on fresh episodes, whose steps are of the budget, too."""
         e, config = self.evolution, self.evolution.config
-        genomes, trials = e.candidates(), max(1, config.run.champion_trials // 4)
+        genomes, trials = e.candidates(), max(1, config.run.champion_trials // 2)
         best, steps = champion.choose_quickly(e.engine, config, genomes, e.compile, e.life, trials)
         chosen, life = take(genomes, [best]), e.life
         normal = life.normal if life.normal.on else IDENTITY
