@@ -27,10 +27,14 @@ from neol.errors import NeolError
 from neol.gradients import settings as finetune_settings
 from neol.gradients.jax_network import parameters_of
 from neol.gradients.memory import Memory
-from neol.gradients.settings import finetune_config
+from neol.gradients.settings import FinetuneConfig, finetune_config
 from neol.gradients.vec_env import GymnasiumEnvs, NetworkEnv, simulators
 from neol.network.actions import action_map
+from neol.network.normalization import IDENTITY
 from neol.network.step import decode
+from neol.studies.database import Database, plan_cells, record_result
+from neol.studies.plan import ArmPlan, Cell, StudyPlan, cells, differences, key_of, parse_config, parse_plan
+from neol.studies.scheduler import cost
 from neol.training import run_folder
 from neol.training.configure import resolve
 from neol.training.start import read_start
@@ -121,22 +125,20 @@ def test_what_recurrent_networks_remember_is_what_our_kernels_compute(starts: Pa
     env.close()
 
 
+def read_nothing() -> Any:
+    raise AssertionError("a network without memory is not asked for its weights")
+
+
 def test_outputs_become_actions_as_the_kernels_decode_them() -> None:
     rng = np.random.default_rng(3)
     for task in (TASKS["lunarlander"], TASKS["hopper"]):
-        env = NetworkEnv(simulators(task, "envpool", np.arange(2), 10), task, read_identity(), None, lambda: None)  # type: ignore[arg-type,return-value]
+        env = NetworkEnv(simulators(task, "envpool", np.arange(2), 10), task, IDENTITY, None, read_nothing)
         outputs = rng.normal(0, 2, (5, task.n_outputs))
         expected = np.zeros((5, len(task.components)))
         for row, action in zip(outputs, expected, strict=True):
             decode(row, action_map(task.components), action)
         assert np.allclose(env._decoded(outputs), expected)
         env.close()
-
-
-def read_identity() -> Any:
-    from neol.network.normalization import IDENTITY
-
-    return IDENTITY
 
 
 def test_gymnasiums_environments_end_and_begin_as_envpools_do() -> None:
@@ -228,8 +230,9 @@ def test_a_hybrid_run_ends_in_the_same_bytes_interrupted_in_evolution_or_killed_
     """The lab's was interrupted in its second generation, and gone on with."""
     folder, tests = tmp_path / "killed", Path(__file__).parent
     script = (
-        f"import sys; sys.path.insert(0, {str(tests)!r})\nfrom finetune_lab import hybrid_config\n"
-        f"from neol.gradients.finetune import train_config\ntrain_config(hybrid_config(), {str(folder)!r}, resume=True)"
+        f"import sys; from pathlib import Path; sys.path.insert(0, {str(tests)!r})\n"
+        "from finetune_lab import hybrid_config; from neol.studies.worker import work\n"
+        f"print(work(Path({str(folder)!r}), hybrid_config()))"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True)
     while not evolved(folder) and process.poll() is None:
@@ -239,7 +242,7 @@ def test_a_hybrid_run_ends_in_the_same_bytes_interrupted_in_evolution_or_killed_
     assert process.returncode == -signal.SIGKILL
     assert not (folder / run_folder.SUMMARY).exists()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert done.stdout == "('done', '')\n", done.stderr
     for name in (run_folder.HISTORY, run_folder.CONFIG, run_folder.CHAMPION, run_folder.START):
         assert (folder / name).read_bytes() == (lab / "hybrid" / name).read_bytes(), name
 
@@ -248,6 +251,69 @@ def evolved(folder: Path) -> bool:
     """Whether gradients have had an interval, and a checkpoint."""
     history = folder / run_folder.HISTORY
     return history.exists() and history.read_text().count(",0,") > 0 and (folder / run_folder.START).exists()
+
+
+# -- studies -----------------------------------------------------------------------------------------------------------
+
+STUDY = """
+[study]
+tasks = ["cartpole"]
+[budget]
+max_env_steps = 10_000
+[base]
+pop_size = 20
+[[arm]]
+name = "hybrid"
+algorithm = "ppo"
+evolve_share = 0.25
+outer = "neat-es"
+[[arm]]
+name = "neat"
+rule = "none"
+[[arm]]
+name = "ppo"
+algorithm = "ppo"
+"""
+
+
+def test_an_arm_that_evolves_first_has_the_settings_of_train_and_a_key_of_its_own() -> None:
+    hybrid, neat, ppo = (c for c in cells(parse_plan(STUDY), 0.5) if c.seed == 0)
+    config = hybrid.config
+    assert isinstance(config, FinetuneConfig)
+    assert config.evolution.run.max_env_steps == 5_000 and config.evolved_steps == 1_250
+    assert config.evolution.neat.pop_size == 20 and config.evolution.run.outer == "neat-es"
+    assert len({hybrid.key, neat.key, ppo.key}) == 3
+    assert differences(neat.config, config) == {"algorithm": ("neol", "neat-es+ppo")}
+    assert parse_config(config.to_toml(), "it") == config
+    assert cost(config) > cost(config.learner(3_750))
+
+
+def test_a_study_has_it_as_one_run_and_not_as_a_baseline(lab: Path, tmp_path: Path) -> None:
+    config, arm = hybrid_config(), ArmPlan("hybrid", "both", "default", False, "ppo", (), {}, 0.3)
+    cell = Cell("cartpole", "hybrid", "both", "", {}, 2, config, key_of(config))
+    with Database(tmp_path).writing() as db:
+        plan_cells(db, StudyPlan("it", ("cartpole",), (2,), (arm,), ""), [cell], 1.0)
+        record_result(db, 1, lab / "hybrid")
+    study, run = neol.Study(tmp_path), neol.load(lab / "hybrid")
+    (row,) = study.rows
+    assert (row.held_out, row.env_steps) == (run.summary.champion_return_mean, run.summary.env_steps)
+    assert row.parameters == run.summary.parameters and study.baselines == [] and study.config(row.run) == config
+    assert study.champion(row.run) == json.loads(run.champion_path.read_text())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('name = "neat"\n', 'name = "neat"\nevolve_share = 0.5\n', "evolve_share is not allowed without algorithm"),
+        ("evolve_share = 0.25", "evolve_share = 1.5", "evolve_share = 1.5 is not allowed; it must be at least 0"),
+        ("evolve_share = 0.25", 'evolve_share = "all"', "evolve_share = 'all' is not allowed"),
+        ('algorithm = "ppo"\nevolve', 'algorithm = "sac"\nevolve', "SAC needs continuous actions"),
+    ],
+)
+def test_a_bad_arm_is_one_sentence(old: str, new: str, words: str) -> None:
+    with pytest.raises(NeolError) as e:
+        list(cells(parse_plan(STUDY.replace(old, new, 1))))
+    assert words in str(e.value)
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
