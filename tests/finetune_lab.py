@@ -22,7 +22,9 @@ from neol.training.configure import resolve
 from neol.training.observers import Generation, Observer
 from neol.training.start import read_start
 
-PPO: dict[str, Any] = {"n_envs": 4, "n_steps": 32, "batch_size": 64, "n_epochs": 2, "warmup": 128}
+PPO: dict[str, Any] = {
+    "n_envs": 4, "n_steps": 32, "batch_size": 64, "n_epochs": 2, "warmup": 128, "learning_rate": 3e-3,
+}  # fmt: skip
 SAC: dict[str, Any] = {
     "n_envs": 2, "learning_starts": 64, "warmup": 192, "batch_size": 16, "train_freq": 16, "gradient_steps": 4,
     "net_arch": (16,), "buffer_size": 1000,

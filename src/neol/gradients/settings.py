@@ -1,7 +1,8 @@
 """Settings of a run that gradients finish: those of `neol train`, the algorithm, and its hyperparameters, complete.
 
-config.toml has NEOL's own tables, then [finetune] and [hyperparameters]. A champion knows much already, so it explores
-little (log_std_init), and its critic learns from it (warmup, in env steps) before it moves at all.
+config.toml has NEOL's own tables, then [finetune] and [hyperparameters]. `warmup` env steps are the critic's alone: the
+champion, which knows something already, waits for a critic that knows it. A small network takes larger steps than a
+perceptron of thousands of weights, and wants more noise than one may think (docs/finetune.md has what was tried).
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from neol.training.run_folder import FINETUNE
 # outputs; of discrete actions, the logarithm of what outputs are divided by to make logits.
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "ppo": {
-        "n_envs": 16, "n_steps": 512, "batch_size": 256, "n_epochs": 10, "gamma": 0.99, "gae_lambda": 0.95,
-        "learning_rate": 1e-3, "policy_factor": 1.0, "clip_range": 0.2, "ent_coef": 0.0, "vf_coef": 0.5,
-        "max_grad_norm": 0.5, "normalize": True, "net_arch": (64, 64), "activation": "tanh", "log_std_init": -1.5,
-        "warmup": 32_768,
+        "n_envs": 16, "n_steps": 512, "batch_size": 512, "n_epochs": 10, "gamma": 0.99, "gae_lambda": 0.95,
+        "learning_rate": "lin_0.003", "policy_factor": 5.0, "clip_range": 0.2, "ent_coef": 0.0, "vf_coef": 0.5,
+        "max_grad_norm": 0.5, "normalize": True, "net_arch": (64, 64), "activation": "tanh", "log_std_init": -0.3,
+        "warmup": 8_192,
     },
     "sac": {
         "n_envs": 8, "buffer_size": 300_000, "learning_starts": 2_000, "batch_size": 256, "tau": 0.01, "gamma": 0.99,
@@ -34,9 +35,9 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "net_arch": (128, 128), "activation": "relu", "log_std_init": -1.5, "warmup": 10_000,
     },
 }  # fmt: skip
-_OF_TASKS = ("gamma", "gae_lambda")  # what suits a task, whatever the policy
-_INTERVAL = {"ppo": 32_768, "sac": 20_000}  # env steps from one line of history.csv, and checkpoint, to the next
-DISCRETE_STD = -1.5  # of log_std_init where actions are discrete, too
+_TYPES = {"ppo": _DEFAULTS["ppo"] | {"learning_rate": 3e-3}, "sac": _DEFAULTS["sac"]}  # a number, or lin_X
+_INTERVAL = {"ppo": 65_536, "sac": 20_000}  # env steps from one line of history.csv, and checkpoint, to the next
+CHOICE_STD = -1.5  # log_std_init of discrete actions: outputs are within +-1, and a champion's choices are clear
 
 
 @dataclass(frozen=True)
@@ -108,12 +109,22 @@ def finetune_config(
         raise NeolError("max_env_steps = 0 is not allowed; gradients need a budget of env steps, at least 1.")
     if not isinstance(interval, int) or isinstance(interval, bool) or interval < 0:
         raise NeolError(f"interval = {interval!r} is not allowed; it must be a whole number, at least 0.")
-    defaults = _DEFAULTS[algorithm]
-    tuned = defaults | {k: v for k, v in tuned_for(algorithm, task.name).items() if k in _OF_TASKS}
-    changed = checked_hyperparameters(algorithm, defaults, tuned, hyperparameters or {})
+    tuned = _DEFAULTS[algorithm] | _of_task(algorithm, task)
+    changed = checked_hyperparameters(algorithm, _TYPES[algorithm], tuned, hyperparameters or {})
     return FinetuneConfig(
         evolution, algorithm, float(evolve_share), interval or _INTERVAL[algorithm], tuned | changed
     )  # fmt: skip
+
+
+def _of_task(algorithm: str, task: Task) -> dict[str, Any]:
+    """What suits a task, whatever the policy: the zoo's, where it has the task."""
+    zoo = tuned_for(algorithm, task.name)
+    found = {k: zoo[k] for k in ("gamma", "gae_lambda") if k in zoo}
+    if zoo and algorithm == "ppo":
+        found["normalize"] = zoo.get("normalize", False)
+    if task.components[0].kind == ARGMAX:
+        found["log_std_init"] = CHOICE_STD
+    return found
 
 
 def _check_task(algorithm: str, task: Task) -> None:
@@ -169,7 +180,7 @@ def _plainly_read(
     if algorithm not in ALGORITHMS:
         raise NeolError(f"algorithm = {algorithm!r} is not allowed; {nearest(str(algorithm), ALGORITHMS)}")
     defaults = _DEFAULTS[algorithm]
-    changed = checked_hyperparameters(algorithm, defaults, defaults, hyperparameters)
+    changed = checked_hyperparameters(algorithm, _TYPES[algorithm], defaults, hyperparameters)
     return FinetuneConfig(config, algorithm, float(evolve_share), int(interval), {**defaults, **changed})
 
 
