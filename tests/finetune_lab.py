@@ -103,9 +103,10 @@ def main(folder: Path) -> None:
     (folder / "found.json").write_text(json.dumps(found), encoding="utf-8")
     for name, algorithm in (("recurrent", "ppo"), ("recurrent", "sac"), ("plastic", "ppo")):
         neol.finetune(folder / name, algorithm, hyperparameters=SMALL[algorithm], **TINY)
-    for steps in (128, TINY["max_env_steps"]):
-        how = {**TINY, "max_env_steps": steps, "hyperparameters": PPO, "resume": True}
-        neol.finetune(folder / "recurrent", out=folder / "parts", **how)
+    how = {**TINY, "out": folder / "parts", "hyperparameters": PPO}
+    with suppress(KeyboardInterrupt):
+        neol.finetune(folder / "recurrent", observers=[Interrupt()], **how)
+    neol.finetune(folder / "recurrent", resume=True, **how)
     with suppress(KeyboardInterrupt):
         train_config(hybrid_config(), folder / "hybrid", observers=[Interrupt()])
     train_config(hybrid_config(), folder / "hybrid", resume=True)

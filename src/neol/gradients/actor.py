@@ -1,8 +1,9 @@
 """The evolved network as SBX's policy: its outputs are the mean of what is done, beside a critic that is thrown away.
 
-PPO: actions ~ N(outputs, std); a choice ~ softmax(outputs / std). SAC: actions = tanh(u), u ~ N(atanh(outputs), std),
-so that the mean action is the network's own. std is one number per output (or one, of a choice), learned beside the
-weights, and thrown away with the critic. Until the critic has seen `warmup` env steps the policy's learning rate is 0.
+PPO: actions ~ N(outputs, std); a choice ~ softmax(outputs / std). std falls over the run, in a straight line of its
+logarithm: what is deployed acts without noise, and must not have learned to need it. SAC: actions = tanh(u),
+u ~ N(atanh(outputs), std), so that the mean action is the network's own; std, a number per output, is learned. It is
+thrown away with the critic. Until the critic has seen `warmup` env steps the policy's learning rate is 0.
 """
 
 from __future__ import annotations
@@ -29,27 +30,38 @@ class EvolvedNetwork(NamedTuple):
     squash: bool  # tanh on its outputs
 
 
-def warm_updates(algorithm: str, h: Mapping[str, Any]) -> int:
-    """How many updates of the policy `warmup` env steps bring."""
+def updates(algorithm: str, h: Mapping[str, Any], env_steps: int) -> int:
+    """How many updates of the policy so many env steps bring."""
     if algorithm == "ppo":
         size = h["n_envs"] * h["n_steps"]
-        return math.ceil(h["warmup"] / size) * h["n_epochs"] * math.ceil(size / h["batch_size"])
-    return math.ceil(h["warmup"] / (h["n_envs"] * h["train_freq"])) * h["gradient_steps"]
+        return math.ceil(env_steps / size) * h["n_epochs"] * math.ceil(size / h["batch_size"])
+    return math.ceil(env_steps / (h["n_envs"] * h["train_freq"])) * h["gradient_steps"]
 
 
-def policy_class(algorithm: str, network: EvolvedNetwork, hyperparameters: Mapping[str, Any]) -> type[Any]:
-    """SBX's policy with the network as its actor."""
+def policy_class(algorithm: str, hyperparameters: Mapping[str, Any], env_steps: int) -> type[Any]:
+    """SBX's policy with a network as its actor, for a run of so many env steps."""
+    import jax
     import optax
     from flax.training.train_state import TrainState
     from sbx.ppo.policies import PPOPolicy
     from sbx.sac.policies import SACPolicy
 
     h = hyperparameters
-    still, factor = warm_updates(algorithm, h), h["policy_factor"]
+    still, factor = updates(algorithm, h, h["warmup"]), h["policy_factor"]
+    drop = h["log_std_end"] - h["log_std_init"] if algorithm == "ppo" else 0.0
+    fall = drop / updates(algorithm, h, env_steps)  # of log std at each update
+
+    def fallen(found: Any, state: Any, params: Any = None) -> Any:
+        def own(path: Any, value: Any) -> Any:
+            return value * 0.0 + fall if path[-1].key == "log_std" else value
+
+        return jax.tree_util.tree_map_with_path(own, found), state
 
     def optimizer(learning_rate: Any) -> Any:
         adam = optax.adam(learning_rate, eps=1e-5)
-        return optax.chain(adam, optax.scale_by_schedule(lambda count: factor * (count >= still)))
+        steps = [adam, optax.scale_by_schedule(lambda count: factor * (count >= still))]
+        noise = optax.GradientTransformation(lambda _: optax.EmptyState(), fallen)
+        return optax.chain(*steps, *([noise] if algorithm == "ppo" else []))
 
     def with_optimizer(state: Any, tx: Any) -> Any:
         return TrainState.create(apply_fn=state.apply_fn, params=state.params, tx=tx)

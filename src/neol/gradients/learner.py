@@ -76,7 +76,16 @@ class NetworkLearner(Learner):
         import sbx
         from stable_baselines3.common.logger import Logger
 
-        own = ("n_envs", "normalize", "policy_factor", "warmup", "log_std_init", "net_arch", "activation")
+        own = (
+            "n_envs",
+            "normalize",
+            "policy_factor",
+            "warmup",
+            "log_std_init",
+            "log_std_end",
+            "net_arch",
+            "activation",
+        )
         whole, algorithm = self.config.hyperparameters, self.config.algorithm
         h = {k: self._schedule(v) if k in ("learning_rate", "clip_range") else v for k, v in whole.items()}
         h = {k: v for k, v in h.items() if k not in own}
@@ -95,7 +104,8 @@ class NetworkLearner(Learner):
             "activation_fn": getattr(flax.linen, whole["activation"]),
             "actor_class": actor_class(algorithm, self.network, whole["log_std_init"]),
         }
-        kind, make = policy_class(algorithm, self.network, whole), sbx.PPO if algorithm == "ppo" else WarmSAC
+        kind = policy_class(algorithm, whole, self.config.max_env_steps)
+        make = sbx.PPO if algorithm == "ppo" else WarmSAC
         model = make(kind, self._normal or self.env, policy_kwargs=policy, seed=self._seed(0), verbose=0, **h)
         model.set_logger(Logger(folder=None, output_formats=[]))
         return model
