@@ -1,9 +1,10 @@
 """The evolved network as SBX's policy: its outputs are the mean of what is done, beside a critic that is thrown away.
 
-PPO: actions ~ N(outputs, std); a choice ~ softmax(outputs / std). std falls over the run, in a straight line of its
-logarithm: what is deployed acts without noise, and must not have learned to need it. SAC: actions = tanh(u),
-u ~ N(atanh(outputs), std), so that the mean action is the network's own; std, a number per output, is learned. It is
-thrown away with the critic. Until the critic has seen `warmup` env steps the policy's learning rate is 0.
+PPO: actions ~ N(outputs, std); a choice ~ softmax(outputs / std). SAC: actions = tanh(u), u ~ N(atanh(outputs), std),
+so that the mean action is the network's own. std, a number per output (of a choice: one), is learned beside the weights
+and thrown away with the critic. In PPO it also falls by itself, by exp(log_std_drop) over the run: what is deployed
+acts without noise, and must not have learned to need it. Until the critic has seen `warmup` env steps the policy's
+learning rate is 0.
 """
 
 from __future__ import annotations
@@ -48,12 +49,11 @@ def policy_class(algorithm: str, hyperparameters: Mapping[str, Any], env_steps: 
 
     h = hyperparameters
     still, factor = updates(algorithm, h, h["warmup"]), h["policy_factor"]
-    drop = h["log_std_end"] - h["log_std_init"] if algorithm == "ppo" else 0.0
-    fall = drop / updates(algorithm, h, env_steps)  # of log std at each update
+    fall = h.get("log_std_drop", 0.0) / updates(algorithm, h, env_steps)  # of log std at each update
 
     def fallen(found: Any, state: Any, params: Any = None) -> Any:
         def own(path: Any, value: Any) -> Any:
-            return value * 0.0 + fall if path[-1].key == "log_std" else value
+            return value - fall if path[-1].key == "log_std" else value
 
         return jax.tree_util.tree_map_with_path(own, found), state
 

@@ -82,7 +82,7 @@ class NetworkLearner(Learner):
             "policy_factor",
             "warmup",
             "log_std_init",
-            "log_std_end",
+            "log_std_drop",
             "net_arch",
             "activation",
         )

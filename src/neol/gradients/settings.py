@@ -21,14 +21,14 @@ from neol.network.actions import ARGMAX, BOUNDED, FREE
 from neol.training.run_folder import FINETUNE
 
 # `policy_factor`: the policy's learning rate is this times the critic's. `log_std_init`: the logarithm of the noise on
-# outputs at first; of discrete actions, the logarithm of what outputs are divided by to make logits. `log_std_end`: the
-# same at the end.
+# outputs at first; of discrete actions, the logarithm of what outputs are divided by to make logits. `log_std_drop`:
+# how much that falls over the run, besides what is learned.
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "ppo": {
-        "n_envs": 16, "n_steps": 256, "batch_size": 512, "n_epochs": 10, "gamma": 0.99, "gae_lambda": 0.95,
+        "n_envs": 32, "n_steps": 128, "batch_size": 512, "n_epochs": 10, "gamma": 0.99, "gae_lambda": 0.95,
         "learning_rate": "lin_0.003", "policy_factor": 5.0, "clip_range": 0.2, "ent_coef": 0.0, "vf_coef": 0.5,
-        "max_grad_norm": 0.5, "normalize": True, "net_arch": (64, 64), "activation": "tanh", "log_std_init": 0.0,
-        "log_std_end": -1.5, "warmup": 8_192,
+        "max_grad_norm": 0.5, "normalize": True, "net_arch": (64, 64), "activation": "tanh", "log_std_init": -0.3,
+        "log_std_drop": 1.0, "warmup": 8_192,
     },
     "sac": {
         "n_envs": 8, "buffer_size": 300_000, "learning_starts": 2_000, "batch_size": 256, "tau": 0.01, "gamma": 0.99,
@@ -38,7 +38,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 _TYPES = {"ppo": _DEFAULTS["ppo"] | {"learning_rate": 3e-3}, "sac": _DEFAULTS["sac"]}  # a number, or lin_X
 _INTERVAL = {"ppo": 65_536, "sac": 20_000}  # env steps from one line of history.csv, and checkpoint, to the next
-CHOICE_STD = {"log_std_init": -1.0, "log_std_end": -2.0}  # of discrete actions: outputs are within +-1 as a rule
+CHOICE_STD = -1.0  # log_std_init of discrete actions: outputs are within +-1 as a rule
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def _of_task(algorithm: str, task: Task) -> dict[str, Any]:
     if zoo and algorithm == "ppo":
         found["normalize"] = zoo.get("normalize", False)
     if task.components[0].kind == ARGMAX:
-        found |= CHOICE_STD
+        found["log_std_init"] = CHOICE_STD
     return found
 
 
