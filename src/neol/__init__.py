@@ -21,6 +21,7 @@ _HOME = {
     "configure": "training.configure",
     "evaluate": "deploy.evaluation",
     "export_controller": "export.targets",
+    "finetune": "gradients.finetune",
     "load": "training.run",
     "refine": "training.refine",
     "replay": "deploy.evaluation",
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from neol.deploy.plastic_network import PlasticNetwork as PlasticNetwork
     from neol.errors import NeolError as NeolError
     from neol.export.targets import export_controller as export_controller
+    from neol.gradients.finetune import finetune as finetune
     from neol.rollout.check_environment import check as check
     from neol.rollout.check_report import CheckReport as CheckReport
     from neol.studies.study import Study as Study

@@ -20,6 +20,7 @@ INITIAL, REPRODUCE, EPISODE, SELECTION, HELD_OUT, EVALUATE, DEMO, SEARCH = range
 CHOICE, INSTANCE, LIFE, POOL, ROUND, COMPARATOR = range(20, 26)
 # What a baseline's library draws from, anew in every interval: exploration, minibatches, first weights.
 LEARNER = 30
+HANDOVER = 31  # choosing whom gradients go on with, in the middle of a run
 BOOTSTRAP = 40  # resamples of runs, in statistics over them
 # A worker process's global generators, which environments should not draw from; the check that they do not.
 WORKER, REPEAT = 50, 51

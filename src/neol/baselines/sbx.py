@@ -29,11 +29,11 @@ _REPLAY = ("observations", "next_observations", "actions", "rewards", "dones", "
 Tick = Callable[[int], None]
 
 
-def require_packages() -> None:
+def require_packages(command: str = "baseline") -> None:
     """Say what to install, where the extra is not."""
     if any(importlib.util.find_spec(name) is None for name in ("sbx", "stable_baselines3", "jax")):
         raise NeolError(
-            "neol baseline needs packages that are not installed; get them with: pip install 'neol[baselines]'."
+            f"neol {command} needs packages that are not installed; get them with: pip install 'neol[baselines]'."
         )
 
 

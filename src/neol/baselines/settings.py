@@ -77,6 +77,7 @@ _INTERVAL = {
 _SAC_INTERVAL = 10_000
 _NATIVE_INTERVAL = 40_000
 _MAY_BE_LINEAR = ("learning_rate", "clip_range")
+_MAY_BE_ZERO = ("learning_starts", "warmup")
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,11 @@ class BaselineConfig:
     def to_toml(self) -> str:
         """The complete configuration; `read` gives it back."""
         return to_toml({"baseline": _own(self), "hyperparameters": self.hyperparameters})
+
+    @property
+    def name(self) -> str:
+        """As reports have it."""
+        return self.algorithm
 
     @property
     def schedules(self) -> tuple[str, ...]:
@@ -145,13 +151,18 @@ def baseline_config(
     return BaselineConfig(
         algorithm, found.name, checked["seed"], checked["max_env_steps"], steps,
         checked["threads"] or cores(), interval or _interval(algorithm, found),
-        tuned | _checked(algorithm, tuned, hyperparameters or {}), changes,
+        tuned | checked_hyperparameters(algorithm, _DEFAULTS[algorithm], tuned, hyperparameters or {}), changes,
     )  # fmt: skip
 
 
 def _interval(algorithm: str, task: Task) -> int:
     usual = _NATIVE_INTERVAL if task.native and algorithm == "ppo" else _SAC_INTERVAL
     return _INTERVAL.get((algorithm, task.name), usual)
+
+
+def tuned_for(algorithm: str, task: str) -> Mapping[str, Any]:
+    """What the zoo has for an algorithm on a task of ours; nothing where it has none."""
+    return _TUNED.get((algorithm, task), {})
 
 
 def find_task(name: str) -> Task:
@@ -163,13 +174,15 @@ def find_task(name: str) -> Task:
     return task
 
 
-def _checked(algorithm: str, tuned: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Hyperparameters as the user gave them, with the types that they must have."""
+def checked_hyperparameters(
+    algorithm: str, defaults: Mapping[str, Any], tuned: Mapping[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Hyperparameters as the user gave them, in the types that the defaults have."""
     checked = {}
     for name, value in given.items():
         if name not in tuned:
             raise NeolError(f"{algorithm} has no hyperparameter '{name}'; {nearest(name, tuned)}")
-        checked[name] = _value(name, value, _DEFAULTS[algorithm][name])
+        checked[name] = _value(name, value, defaults[name])
     whole = {**tuned, **checked}
     if algorithm == "ppo" and not 1 < whole["batch_size"] <= whole["n_envs"] * whole["n_steps"]:
         raise NeolError(
@@ -189,10 +202,11 @@ def _value(name: str, value: Any, default: Any) -> Any:
         ok = isinstance(value, bool)
     elif name == "activation":
         ok, kinds[str] = value in ("tanh", "relu"), "tanh or relu"
-    elif name == "ent_coef" and default == "auto":
-        ok, kinds[str] = value == "auto" or _is_number(value), "auto or a number"
+    elif name == "ent_coef" and isinstance(default, str):
+        ok, kinds[str] = is_automatic(value) or _is_number(value), "auto, auto_X (from X on) or a number"
+        value = float(value) if _is_number(value) else value
     elif isinstance(default, int):
-        ok = isinstance(value, int) and not isinstance(value, bool) and value >= (name != "learning_starts")
+        ok = isinstance(value, int) and not isinstance(value, bool) and value >= (name not in _MAY_BE_ZERO)
     elif isinstance(default, float):
         ok = _is_number(value) or (name in _MAY_BE_LINEAR and linear_from(value) is not None)
         value = float(value) if _is_number(value) else value
@@ -210,11 +224,20 @@ def _is_number(value: Any) -> bool:
 
 def linear_from(value: Any) -> float | None:
     """X of 'lin_X'."""
+    return _number_after("lin_", value)
+
+
+def is_automatic(value: Any) -> bool:
+    """Whether it is 'auto', or 'auto_X' with X above 0."""
+    return value == "auto" or (_number_after("auto_", value) or 0.0) > 0.0
+
+
+def _number_after(prefix: str, value: Any) -> float | None:
     try:
-        start = float(value.removeprefix("lin_")) if value.startswith("lin_") else math.nan
+        number = float(value.removeprefix(prefix)) if value.startswith(prefix) else math.nan
     except (AttributeError, ValueError):
         return None
-    return start if math.isfinite(start) else None
+    return number if math.isfinite(number) else None
 
 
 def read(text: str, source: str) -> BaselineConfig:

@@ -24,6 +24,7 @@ from neol.cli.champion import (
     replay_options,
 )
 from neol.cli.check import check_command, check_options
+from neol.cli.finetune import finetune_command, finetune_options
 from neol.cli.live import live_command, live_options
 from neol.cli.options import Parser
 from neol.cli.refine import refine_command, refine_options
@@ -60,6 +61,9 @@ class _Command(NamedTuple):
 _COMMANDS = {
     "train": _Command("evolve a controller", "cartpole --out runs/mine", train_options, train_command),
     "refine": _Command("polish a champion's weights", "runs/mine", refine_options, refine_command),
+    "finetune": _Command(
+        "train a champion's weights by PPO or SAC", "runs/mine --algorithm ppo", finetune_options, finetune_command
+    ),
     "check": _Command("tell whether an environment can be trained on", "CartPole-v1", check_options, check_command),
     "evaluate": _Command(
         "play fresh episodes with a champion", "runs/mine", evaluate_options, evaluate_command

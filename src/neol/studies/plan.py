@@ -4,8 +4,9 @@
     [budget]              # generations and / or max_env_steps, for all arms
     [base]                # settings of all arms, by the flat names of `neol train`
     [[arm]]               # name, label, and what it sets; `control = false`: without its matched control;
-                          # `algorithm = "ppo"` or "sac": a baseline; `tasks`: only on these; `role`: plastic,
-                          # control or oracle, for the report's adaptation score
+                          # `algorithm = "ppo"` or "sac": a baseline, or with `evolve_share = 0.3` an outer loop for
+                          # that part of max_env_steps, whose champion's weights gradients train; `tasks`: only on these;
+                          # `role`: plastic, control or oracle, for the report's adaptation score
     [grid]                # field = [values]: every combination of them
     [task.NAME]           # settings of a task, and [task.NAME.arm.NAME] of an arm on it
 
@@ -30,14 +31,17 @@ from neol.config.schema import Config, check_value, fields
 from neol.config.sections import PlasticityConfig
 from neol.errors import NeolError, nearest
 from neol.files import slug
+from neol.gradients import settings as finetune_settings
+from neol.gradients.settings import FinetuneConfig
 from neol.training.configure import PRESETS, configure, read_text
+from neol.training.run_folder import FINETUNE
 
 BUNDLED = Path(__file__).parent / "bundled"  # the studies that are installed with the package
 CONTROL = "-control"
 _BUDGET = ("generations", "max_env_steps")
 _TABLES = ("study", "budget", "base", "arm", "grid", "task")
 _STUDY_KEYS = ("title", "tasks", "seeds", "preset", "reference", "control")
-_ARM_KEYS = ("name", "label", "preset", "control", "algorithm", "tasks", "role")
+_ARM_KEYS = ("name", "label", "preset", "control", "algorithm", "evolve_share", "tasks", "role")
 PLASTIC, CONTROL_ROLE, ORACLE = ROLES = ("plastic", "control", "oracle")  # in the question whether learning pays
 _OF_BASELINES = ("max_env_steps", "max_steps", "change")  # the settings that a baseline shares with NEOL
 NEOL = "neol"
@@ -52,7 +56,7 @@ _OF_UPDATES = (
 )  # what does not act where lr = 0  # fmt: skip
 LONGEST = 150  # characters of a label, so that those of controls are shorter than 200, too
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.IGNORECASE)
-AnyConfig = Config | BaselineConfig
+AnyConfig = Config | BaselineConfig | FinetuneConfig
 
 
 class ArmPlan(NamedTuple):
@@ -63,6 +67,7 @@ class ArmPlan(NamedTuple):
     algorithm: str  # neol, or a baseline
     tasks: tuple[str, ...]  # () = all of the study's
     settings: Mapping[str, Any]
+    evolve_share: float = 0.0  # of a run that gradients finish: the outer loop's part of the budget
 
 
 @dataclass(frozen=True)
@@ -222,8 +227,10 @@ def _arm(name: str, table: dict[str, Any], preset: Any, control: bool, tasks: Se
         raise NeolError(f"{where}: role = {table['role']!r} is not allowed; {nearest(str(table['role']), ROLES)}")
     only = _words(table["tasks"], f"{where}: tasks") if "tasks" in table else ()
     _known(f"{where}: tasks", dict.fromkeys(only), tasks, "task")
-    rest = {k: v for k, v in table.items() if k not in _ARM_KEYS}
-    if algorithm != NEOL:
+    rest, share = {k: v for k, v in table.items() if k not in _ARM_KEYS}, table.get("evolve_share", 0.0)
+    if algorithm == NEOL and "evolve_share" in table:
+        raise NeolError(f"{where}: evolve_share is not allowed without algorithm = ppo or sac, which has the rest.")
+    if algorithm != NEOL and not share:
         _known(where, rest, _OF_BASELINES, "key")
     with_control = _flag(table.get("control", control), f"{where}: control") and algorithm == NEOL
     label = str(table.get("label", name))
@@ -232,7 +239,7 @@ def _arm(name: str, table: dict[str, Any], preset: Any, control: bool, tasks: Se
             f"{where}: label = {label[:60]!r} is not allowed; it must be a line of at most {LONGEST} characters, and "
             "not begin with '_'."
         )
-    return ArmPlan(name, label, own, with_control, algorithm, only, _settings(rest, where))
+    return ArmPlan(name, label, own, with_control, algorithm, only, _settings(rest, where), share)
 
 
 def _task_tables(
@@ -315,6 +322,10 @@ def _cell(plan: StudyPlan, task: str, arm: ArmPlan, point: dict[str, Any], seed:
 def _configure(task: str, arm: ArmPlan, settings: dict[str, Any], seed: int, scale: float) -> AnyConfig:
     if arm.algorithm == NEOL:
         return canonical(scaled(configure(task, arm.preset, **settings, seed=seed).config, scale))
+    if arm.evolve_share:
+        resolved = configure(task, arm.preset, **settings, seed=seed)
+        evolution = canonical(scaled(resolved.config, scale))
+        return finetune_settings.finetune_config(evolution, resolved.task, arm.algorithm, arm.evolve_share)
     steps = settings.get("max_env_steps", 0)
     if not steps:
         raise NeolError("a baseline needs max_env_steps, its budget.")
@@ -353,23 +364,25 @@ def canonical(config: Config) -> Config:
 
 def key_of(config: AnyConfig) -> str:
     """A run's name: the same for equal configurations, whoever computes them, also when NEOL has more settings."""
-    usual = Config().flat() if isinstance(config, Config) else {}
+    usual = {} if isinstance(config, BaselineConfig) else Config().flat()
     flat = config.flat()
     settings = {k: v for k, v in flat.items() if k not in HOW and (k not in usual or v != usual[k])}
     return f"{slug(flat['task'])}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:12]}-s{flat['seed']}"
 
 
 def parse_config(text: str, source: str) -> AnyConfig:
-    """A run's configuration, of NEOL or of a baseline."""
+    """A run's configuration: of NEOL, of a baseline, or of both in turn."""
     if text.startswith("[baseline]"):
         return baseline_settings.read(text, source)
+    if FINETUNE in text:
+        return finetune_settings.read(text, source)
     return Config.from_toml(text, source)
 
 
 def differences(a: AnyConfig, b: AnyConfig) -> dict[str, tuple[Any, Any]]:
     """The settings in which two runs differ and that act in both of them, apart from task and seed."""
     if not isinstance(a, Config) or not isinstance(b, Config):
-        names = [c.algorithm if isinstance(c, BaselineConfig) else NEOL for c in (a, b)]
+        names = [NEOL if isinstance(c, Config) else c.name for c in (a, b)]
         return {} if a == b else {"algorithm": (names[0], names[1])}
     x, y = a.flat(), b.flat()
     idle = {k for c in (a, b) for k in _idle(c)} - {"lr"}

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from neol.config.schema import Config
+from neol.baselines.settings import BaselineConfig
 from neol.envs.tasks import CHANGING_TASKS, PATTERN_TASKS, TASKS, Task
 from neol.errors import NeolError
+from neol.gradients.settings import FinetuneConfig
 from neol.studies import worker
 from neol.studies.database import (
     DONE,
@@ -128,7 +129,7 @@ def waiting(database: Database, out: Path, configs: Mapping[str, AnyConfig]) -> 
 
 
 def seed_of(config: AnyConfig) -> int:
-    return config.run.seed if isinstance(config, Config) else config.seed
+    return int(config.flat()["seed"])
 
 
 def count_runs(database: Database, keys: Sequence[str]) -> RunCounts:
@@ -140,7 +141,10 @@ def count_runs(database: Database, keys: Sequence[str]) -> RunCounts:
 
 def cost(config: AnyConfig) -> float:
     """Seconds that a run will take on one core, roughly: episodes of half their longest, the champion's choice too."""
-    if not isinstance(config, Config):
+    if isinstance(config, FinetuneConfig):
+        whole, evolved = config.evolution.run.max_env_steps, config.evolved_steps
+        return cost(config.evolution.replace(max_env_steps=evolved)) + cost(config.learner(whole - evolved))
+    if isinstance(config, BaselineConfig):
         return config.max_env_steps * BASELINE_SECONDS[config.algorithm]
     run, length = config.run, 0.5 * config.rollout.max_steps
     steps = config.neat.pop_size * config.rollout.episodes * run.generations * length

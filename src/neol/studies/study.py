@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neol.config.schema import Config
+from neol.baselines.settings import BaselineConfig
 from neol.errors import NeolError, nearest
 from neol.files import as_path, cell
 from neol.studies import typed
@@ -268,7 +268,8 @@ class Study:
     def baselines(self) -> list[str]:
         """The arms that are no NEOL."""
         first = {r.arm: r.run for r in self.rows}
-        return [a.name for a in self.arms if a.name in first and not isinstance(self.config(first[a.name]), Config)]
+        known = {arm: self.config(run) for arm, run in first.items()}
+        return [a.name for a in self.arms if isinstance(known.get(a.name), BaselineConfig)]
 
     def champion(self, run: int) -> dict[str, Any] | None:
         """A finished run's champion.json."""

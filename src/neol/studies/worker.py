@@ -18,6 +18,7 @@ from pathlib import Path
 
 from neol.config.schema import Config
 from neol.errors import NeolError
+from neol.gradients.settings import FinetuneConfig
 from neol.studies.plan import AnyConfig, parse_config
 from neol.system import locked
 from neol.training import run_folder
@@ -50,13 +51,22 @@ def _train(folder: Path, config: AnyConfig) -> None:
     if isinstance(config, Config):
         from neol.training.loop import train
 
-        workers = 0 if config.rollout.engine in ("envpool", "native") else 1
-        config = config.replace(threads=1, workers=workers, executor="local")
-        train(config=config, out=folder, resume=True, progress=False)
+        train(config=_on_one_core(config), out=folder, resume=True, progress=False)
+        return
+    if isinstance(config, FinetuneConfig):
+        from neol.gradients import finetune
+
+        config = dataclasses.replace(config, evolution=_on_one_core(config.evolution))
+        finetune.train_config(config, folder, resume=True, progress=False)
         return
     from neol.baselines.loop import train_config
 
     train_config(dataclasses.replace(config, threads=1), folder, resume=True, progress=False)
+
+
+def _on_one_core(config: Config) -> Config:
+    workers = 0 if config.rollout.engine in ("envpool", "native") else 1
+    return config.replace(threads=1, workers=workers, executor="local")
 
 
 def main() -> None:

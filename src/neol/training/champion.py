@@ -41,6 +41,8 @@ class Candidates(NamedTuple):
     genomes: Genomes  # the final generation's best by fitness first
     observations: float = 0.0  # that life's mean and std are of, where they are scaled
     start: Start | None = None  # what the run began from: the last candidate, and its observations scaled as they were
+    static: tuple[int, ...] = ()  # those that live without plasticity, whatever the life says
+    start_stays: bool = False  # the start plays all rounds but the last, however it fared in the first
 
 
 class Champion(NamedTuple):
@@ -74,16 +76,16 @@ def choose_champion(
         which = Episodes(config.run.seed, purpose, part, episodes, common=True, trial_weights=weights)
         rows: dict[int, np.ndarray] = {}
         by_trial: tuple[float, ...] = ()
-        for normal, group in (
-            (life.normal, [w for w in who if not (apart and w == last)]),
-            (start.normal if start else life.normal, [w for w in who if apart and w == last]),
-        ):
-            if group:
-                lived = life._replace(plastic=plastic, normal=normal, world=world)
-                result, verdict = run_redrawn(engine, compile(take(candidates, group)), lived, which)
-                steps += result.env_steps
-                rows |= dict(zip(group, _known(result, verdict), strict=True))
-                by_trial = _first_by_trial(result) if group[0] == who[0] else by_trial
+        kinds = {w: (apart and w == last, w in among.static) for w in who}
+        for as_started, static in sorted(set(kinds.values())):
+            group = [w for w in who if kinds[w] == (as_started, static)]
+            normal = start.normal if as_started and start else life.normal
+            learns = plastic._replace(rule=NONE) if static else plastic
+            lived = life._replace(plastic=learns, normal=normal, world=world)
+            result, verdict = run_redrawn(engine, compile(take(candidates, group)), lived, which)
+            steps += result.env_steps
+            rows |= dict(zip(group, _known(result, verdict), strict=True))
+            by_trial = _first_by_trial(result) if group[0] == who[0] else by_trial
         shortest = min(len(row) for row in rows.values())  # an environment that failed one of them
         return _Lived(np.array([rows[w][:shortest] for w in who]), by_trial)
 
@@ -91,15 +93,16 @@ def choose_champion(
         return play(left.tolist(), seeding.SELECTION, part, episodes, life.plastic).returns
 
     def clones(left: np.ndarray) -> bool:
-        alike = all((a[left] == a[left[0]]).all() for a in candidates)
+        alike = all((a[left] == a[left[0]]).all() for a in candidates) and len({w in among.static for w in left}) == 1
         return alike and (len(left) == 1 or not (apart and last in left))
 
-    chosen, selection_mean = select(len(candidates.n_nodes), config.run.champion_trials, fresh, clones)
+    stays = last if start is not None and among.start_stays else None
+    chosen, selection_mean = select(len(candidates.n_nodes), config.run.champion_trials, fresh, clones, stays)
     selection_steps, episodes = steps, config.run.champion_episodes
     who = list(dict.fromkeys([chosen, 0, last] if start else [chosen, 0]))
     measured = play(who, seeding.HELD_OUT, 0, episodes, life.plastic)
     held_out = dict(zip(who, measured.returns, strict=True))
-    if life.plastic.rule == NONE:
+    if life.plastic.rule == NONE or chosen in among.static:
         static = measured
     else:
         static = play([chosen], seeding.HELD_OUT, 0, episodes, life.plastic._replace(rule=NONE))
@@ -133,7 +136,26 @@ def choose_champion(
         facts |= {"champion_is_start": chosen == last}
         if chosen == last and start.seen is not None:
             normal, count = start.normal, float(start.seen.n[0])
-    return Champion(document(phenotype, network(champion), task, config, normal, count), facts, champion)
+    if among.static:
+        facts |= {"champion_keeps_rule": chosen not in among.static}
+    deployed = config.replace(rule="none") if chosen in among.static else config
+    return Champion(document(phenotype, network(champion), task, deployed, normal, count), facts, champion)
+
+
+def choose_quickly(
+    engine: Engine, config: Config, genomes: Genomes, compile: Callable[[Genomes], Phenotypes], life: Life, trials: int
+) -> tuple[int, int]:
+    """Whom to go on with in the middle of a run, by the same rounds on fresh episodes, and the env steps that took."""
+    steps, weights = 0, trial_weights(config.rollout.trial_weights, config.rollout.trials)
+
+    def fresh(left: np.ndarray, part: int, episodes: int) -> np.ndarray:
+        nonlocal steps
+        which = Episodes(config.run.seed, seeding.HANDOVER, part, episodes, common=True, trial_weights=weights)
+        result, verdict = run_redrawn(engine, compile(take(genomes, left)), life, which)
+        steps += result.env_steps
+        return _known(result, verdict)
+
+    return select(len(genomes.n_nodes), trials, fresh)[0], steps
 
 
 def document(
@@ -167,6 +189,7 @@ def select(
     trials: int,
     play: Callable[[np.ndarray, int, int], np.ndarray],
     same: Callable[[np.ndarray], bool] = lambda left: len(left) == 1,  # nothing to choose between
+    stays: int | None = None,  # who goes on from the first round to the second in any case
 ) -> tuple[int, float]:
     """The winner of the rounds (of equals the first), and its mean return in them.
 
@@ -180,6 +203,8 @@ def select(
         means = np.nan_to_num(scores.mean(axis=1), nan=-np.inf)
         order = np.argsort(-means, kind="stable")
         leaders = order[means[order] >= means[order[:places][-1]]][:MOST]
+        if number == 0 and stays is not None and stays not in leaders:
+            leaders = np.append(leaders, stays)
         left, scores = left[leaders], scores[leaders]
     return int(left[0]), float(scores[0].mean())
 

@@ -34,6 +34,7 @@ START = "start.json"  # the champion that the run began from
 SUBSTRATE, CPPN = "substrate.json", "cppn.json"  # of HyperNEAT: where nodes are, and what painted the champion
 POLICY, FINAL_POLICY = "champion.npz", "final.npz"  # of a baseline
 REPLACED = ".replaced.part.run"  # a run that is being overwritten, until the new one has a checkpoint
+FINETUNE = "\n[finetune]\n"  # in config.toml: what follows is the part that gradients have in the run
 LOCK = ".run.part.lock"  # held by the process that works on the folder
 TENSORBOARD = "tensorboard"  # a folder
 PICTURES = ("agent.mp4", "network.svg", "curve.svg", "cppn.svg", "substrate.svg", "patterns.svg")
@@ -64,6 +65,8 @@ def open_folder(
     `said`: the settings that the user named; at a resume the stored ones hold otherwise.
     """
     if claim_folder(path, config.to_toml(), resume, overwrite):
+        if FINETUNE in read_config_text(path):
+            raise NeolError(f"'{path}' is a run of `neol finetune`, which goes on with it, with --resume.")
         stored = read_config(path)
         now = stored.replace(**{k: v for k, v in said.items() if k in fields()})
         old, new = stored.flat(), now.flat()
@@ -183,7 +186,7 @@ def read_config(path: Path) -> Config:
     text = read_config_text(path)
     if text.startswith("[baseline]"):
         raise NeolError(f"'{path}' is a baseline's run, of `neol baseline`, which goes on with it, with --resume.")
-    return Config.from_toml(text, f"'{path / CONFIG}'")
+    return Config.from_toml(text.partition(FINETUNE)[0], f"'{path / CONFIG}'")
 
 
 def read_config_text(path: Path) -> str:

@@ -83,6 +83,9 @@ class NeolSummary(Summary):
     start_return_ci95: Interval | None = None
     champion_is_start: bool | None = None  # nothing was found that is better
     cppn_parameters: int | None = None  # HyperNEAT: numbers of the CPPN that painted the champion
+    champion_keeps_rule: bool | None = None  # of a plastic one that gradients trained: better with its rule, or without
+    finetuned_by: str | None = None  # the algorithm, where gradients trained it
+    evolved_env_steps: int | None = None  # spent before, in the same run
 
     def as_dict(self) -> dict[str, Any]:
         return {k: v for k, v in super().as_dict().items() if v is not None}
