@@ -20,9 +20,17 @@ from typing import Any, get_type_hints
 
 from neol.config import sections
 from neol.config.changes import parse_changes
-from neol.config.checks import check_range, check_topology, check_weight_mutation, convert, trial_weights
+from neol.config.checks import (
+    ASSOCIATIVE,
+    check_range,
+    check_topology,
+    check_weight_mutation,
+    convert,
+    trial_weights,
+)
 from neol.config.sections import (
     EsConfig,
+    GradientConfig,
     HedgeConfig,
     NeatConfig,
     PlasticityConfig,
@@ -58,6 +66,7 @@ class Config:
     neat: NeatConfig = field(default_factory=NeatConfig)
     es: EsConfig = field(default_factory=EsConfig)
     hedge: HedgeConfig = field(default_factory=HedgeConfig)
+    gradient: GradientConfig = field(default_factory=GradientConfig)
 
     def replace(self, **flat: Any) -> Config:
         """This configuration with the named fields changed; a bad name or value is a NeolError."""
@@ -186,6 +195,8 @@ def check_together(config: Config) -> None:
         raise NeolError("es_population = 1 is not allowed; it must be 0 or at least 2: samples are compared.")
     if config.es.topology == "start" and not config.run.start:
         raise NeolError("topology = 'start' is not allowed; it needs a champion to start from (--from).")
+    if config.es.topology == ASSOCIATIVE and config.run.outer != "gradient":
+        raise NeolError(f"topology = '{ASSOCIATIVE}' is not allowed with outer = '{config.run.outer}'; use gradient.")
     low, high = config.hedge.return_low, config.hedge.return_high
     if low > high:
         raise NeolError(f"return_low = {low} is not allowed; it must be at most return_high = {high}.")

@@ -56,9 +56,10 @@ class RunConfig:
     generations: int = field(default=40, metadata=_basic(_COUNT))
     """Stop after this many generations (G)."""
     outer: str = field(
-        default="neat", metadata=_basic({**_choice("neat", "es", "neat-es", "hedge"), "or_prefix": "python:"})
+        default="neat",
+        metadata=_basic({**_choice("neat", "es", "neat-es", "hedge", "gradient"), "or_prefix": "python:"}),
     )
-    """Outer loop: neat, es (searches one topology's weights), neat-es (those of evolving ones), hedge (selects)."""
+    """Outer loop: neat, es (one topology's weights), neat-es (evolving ones'), hedge (selects), gradient (of a life)."""
     max_env_steps: int = field(default=0, metadata=_basic(_range(0, 2**62)))
     """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
     fitness_target: float = field(default=math.inf, metadata=_basic(_range(-1e300)))
@@ -325,7 +326,7 @@ class EsConfig:
     es: str = field(default="auto", metadata=_basic(_choice("auto", "cma", "sep-cma", "ars", "openai", "pgpe")))
     """Strategy: auto (cma up to 30 weights, sep-cma beyond), cma, sep-cma, ars, openai or pgpe."""
     topology: str = field(default="full", metadata={"words": True})
-    """Network that es searches: full (NEAT's first), hidden layers as 16,16, a champion.json, or start (--from's)."""
+    """Network that es and gradient search: full, hidden layers as 16,16, associative, a champion.json, start (--from's)."""
     es_population: int = field(default=0, metadata=_range(0, 1_000_000))
     """Samples per generation; 0 = what suits the strategy and the number of weights."""
     es_sigma: float = field(default=0.0, metadata=_range(0.0, 1e6))
@@ -334,3 +335,25 @@ class EsConfig:
     """Learning rate of ars, openai and pgpe; 0 = what suits the strategy."""
     es_top: int = field(default=0, metadata=_range(0, 500_000))
     """Best directions that ars uses; 0 = half of them."""
+
+
+@dataclass(frozen=True)
+class GradientConfig:
+    """Differentiable plasticity: outer = gradient."""
+
+    gradient_rate: float = field(default=0.01, metadata=_range(0.0, 1e3, open_low=True))
+    """Adam's step size."""
+    gradient_lives: int = field(default=64, metadata=_range(2, 1_000_000))
+    """Lives that every update learns from."""
+    gradient_updates: int = field(default=10, metadata=_range(1, 1_000_000))
+    """Updates between two generations, which are measured and saved."""
+    gradient_spread: float = field(default=0.3, metadata=_range(0.0, 1e3, open_low=True))
+    """Standard deviation of the first weights and plasticity coefficients, times the root of the fan-in."""
+    gradient_norm: float = field(default=1.0, metadata=_range(0.0, open_low=True))
+    """Longest gradient: a longer one is shortened to this."""
+    gradient_noise: float = field(default=0.2, metadata=_range(0.0, 1e3, open_low=True))
+    """Standard deviation of the noise on an output that explores; of choices, the temperature."""
+    gradient_discount: float = field(default=0.95, metadata=_range(0.0, 1.0))
+    """What a reward is worth one step earlier, in the return that an action is judged by."""
+    modulators: int = field(default=2, metadata=_range(1, 10_000))
+    """Modulatory nodes of the topology, with gate = modulator: they see the inputs and reach all other nodes."""

@@ -30,7 +30,7 @@ class Leaf(NamedTuple):
 
 class Task(NamedTuple):
     """A control task. `settings` are this task's own defaults, by flat config names; `strategies` those that evolution
-    strategies (the outer loops es and neat-es) have beside them."""
+    strategies (the outer loops es and neat-es) have beside them, `differentiable` those of the outer loop gradient."""
 
     name: str
     id: str  # Gymnasium id, `module:id` or `module:callable`
@@ -52,6 +52,7 @@ class Task(NamedTuple):
     unbounded_below: bool = False  # returns have no least value: those below the range have loss 1
     settings: Mapping[str, Any] = MappingProxyType({})
     strategies: Mapping[str, Any] = MappingProxyType({})
+    differentiable: Mapping[str, Any] = MappingProxyType({})
     env_kwargs: tuple[tuple[str, Any], ...] = ()  # arguments of the environment
     maker: Callable[[], Any] | None = None  # what makes it, where that is a Python function
     native: str = ""  # the simulator of our own that plays it (mazes.py)
@@ -88,6 +89,12 @@ def _boxes(name: str, env_id: str, inputs: tuple[str, ...], actions: tuple[str, 
 STRATEGIES: Mapping[str, Any] = MappingProxyType({
     "normalize_observations": True, "output_transform": "none", "generations": 400,
     "rule": "none",  # plasticity earned nothing on stationary tasks; --rule hebb turns it on
+})  # fmt: skip
+
+# Of differentiable plasticity on every task: activations that have a gradient everywhere, and nothing inherited but what
+# the gradient learned.
+DIFFERENTIABLE: Mapping[str, Any] = MappingProxyType({
+    "activation_default": "tanh", "activation_options": ("tanh",), "inheritance": "darwinian", "evolve_rate": True,
 })  # fmt: skip
 
 # On the walkers one long episode says more than three short ones.

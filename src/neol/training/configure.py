@@ -14,7 +14,7 @@ from neol.config.changes import fit_changes, has_attributes
 from neol.config.schema import Config, check_value, parse_toml
 from neol.envs.registry import Maker, choose_engine, find, parse_kwargs
 from neol.envs.senses import with_senses
-from neol.envs.tasks import STRATEGIES, Task
+from neol.envs.tasks import DIFFERENTIABLE, STRATEGIES, Task
 from neol.envs.trust import check_trusted
 from neol.errors import NeolError, nearest
 from neol.files import slug
@@ -66,6 +66,8 @@ def base_settings(task: Task, preset: str, rule: str, outer: str) -> dict[str, A
     """What is used where the user says nothing: a preset's settings, or a task's own for this outer loop."""
     if preset != "default":
         return preset_settings(preset, rule)
+    if outer == "gradient":
+        return {**task.settings, **DIFFERENTIABLE, **task.differentiable}
     return {**task.settings, **({**STRATEGIES, **task.strategies} if outer in ("es", "neat-es") else {})}
 
 
