@@ -21,7 +21,7 @@ TOP = ""  # the modules that lie in src/neol itself
 # A package imports only from those before it.
 PACKAGES = (
     TOP, "config", "neat", "network", "outer", "envs", "rollout", "figures", "deploy", "export", "training",
-    "baselines", "studies", "report", "theory", "live", "cli",
+    "baselines", "gradients", "studies", "report", "theory", "live", "cli",
 )  # fmt: skip
 ENTRY = ("__init__", "__main__")  # load others only when they are asked to
 BEGIN, END = "<!-- house: written by tools/house.py -->", "<!-- /house -->"

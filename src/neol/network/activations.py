@@ -12,8 +12,8 @@ import numpy as np
 from neol.config.sections import AGGREGATION_ID
 from neol.jit import kernel
 
-_SELU_LAMBDA = 1.0507009873554804934193349852946
-_SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_LAMBDA = 1.0507009873554804934193349852946
+SELU_ALPHA = 1.6732632423543772848170429916717
 SUM = AGGREGATION_ID["sum"]
 
 
@@ -52,7 +52,7 @@ def activate(kind, z):
     if kind == 12:  # lelu
         return z if z > 0.0 else 0.005 * z
     if kind == 13:  # selu
-        return _SELU_LAMBDA * (z if z > 0.0 else _SELU_ALPHA * (math.exp(z) - 1.0))
+        return SELU_LAMBDA * (z if z > 0.0 else SELU_ALPHA * (math.exp(z) - 1.0))
     if kind == 14:  # inv
         return 1.0 / z if z != 0.0 else 0.0
     if kind == 15:  # log
