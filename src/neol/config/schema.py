@@ -84,7 +84,8 @@ class Config:
         """What genes are made, mutated and compared by: [neat], with the genes that [plasticity] switches on."""
         p = self.plasticity
         acts = p.rule != "none" and p.lr > 0.0
-        groups = {"rate": p.evolve_rate, "abcd": p.rule == "abcd", "modulator": p.gate == "modulator"}
+        groups = {"rate": p.evolve_rate, "abcd": p.rule == "abcd", "modulator": p.gate == "modulator",
+                  "decay": p.evolve_decay}  # fmt: skip
         idle = ("weight",) if p.birth == "drawn" and p.gate != "modulator" else ()
         return Evolution(**vars(self.neat), evolved=tuple(g for g, on in groups.items() if on and acts), idle=idle)
 

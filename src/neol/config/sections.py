@@ -164,6 +164,8 @@ class PlasticityConfig:
     """Part of the way to decay_to that a plastic weight goes back at every update (delta)."""
     decay_to: str = field(default="birth", metadata=_choice("birth", "zero"))
     """Where weights decay to: what they were at birth, or zero."""
+    evolve_decay: bool = False
+    """weight_decay is a gene of each network, and what is set is where gradients begin."""
     birth: str = field(default="inherited", metadata=_choice("inherited", "drawn"))
     """Weights at birth: inherited, or drawn anew for every life, so that only what is left of the genome evolves."""
     birth_spread: float = field(default=0.1, metadata=_range(0.0, 1e6, open_low=True))
@@ -351,9 +353,7 @@ class GradientConfig:
     """Standard deviation of the first weights and plasticity coefficients, times the root of the fan-in."""
     gradient_norm: float = field(default=1.0, metadata=_range(0.0, open_low=True))
     """Longest gradient: a longer one is shortened to this."""
-    gradient_noise: float = field(default=0.2, metadata=_range(0.0, 1e3, open_low=True))
-    """Standard deviation of the noise on an output that explores; of choices, the temperature."""
-    gradient_discount: float = field(default=0.95, metadata=_range(0.0, 1.0))
-    """What a reward is worth one step earlier, in the return that an action is judged by."""
+    gradient_noise: float = field(default=0.5, metadata=_range(0.0, 1e3, open_low=True))
+    """Temperature of the chances by which exploring lives choose."""
     modulators: int = field(default=2, metadata=_range(1, 10_000))
     """Modulatory nodes of the topology, with gate = modulator: they see the inputs and reach all other nodes."""

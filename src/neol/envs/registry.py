@@ -51,11 +51,29 @@ def find(name: str | Maker, env_kwargs: Sequence[str] = ()) -> Task:
     if ours is not None:
         changed = ours._replace(env_kwargs=tuple(kwargs.items()))
         if kwargs:
-            make(changed).close()  # it may not know them
+            changed = _resized(changed)
         if ours.native:  # as many steps as its runs take
             changed = changed._replace(max_steps=ours.max_steps * int(kwargs.get("runs", 100)) // 100)
         return changed
     return _describe(name, None, tuple(kwargs.items()))
+
+
+def _resized(task: Task) -> Task:
+    """A task of ours as its arguments, which it may not know, make it: some change how many inputs and outputs it has."""
+    env = make(task)
+    try:
+        leaves, inputs = read_observation(env.observation_space, f"environment '{task.name}'")
+        if len(inputs) == task.n_inputs and not hasattr(env, "steps"):
+            return task
+        components, outputs, shape, _ = read_action(env.action_space, f"environment '{task.name}'")
+        names = [tuple(f"{own[0].partition(' ')[0]} {i}" for i in range(len(found)))
+                 for own, found in ((task.inputs, inputs), (task.actions, outputs))]  # fmt: skip
+        return task._replace(
+            inputs=names[0], actions=names[1], leaves=leaves, components=components, action_shape=shape,
+            max_steps=env.steps,
+        )  # fmt: skip
+    finally:
+        env.close()
 
 
 def parse_kwargs(pairs: Sequence[str], what: str = "env_kwargs") -> dict[str, Any]:

@@ -157,13 +157,24 @@ TASKS: dict[str, Task] = {
 _HEAVY_POLE = ("env masspole=1 from=200", "env total_mass=2 from=200", "env polemass_length=0.5 from=200")
 _PLACES = ("turn", "end", "home", "reward")
 _SMALL: dict[str, Any] = {"generations": 500}
+_MODULATED: dict[str, Any] = {
+    "rule": "hebb", "gate": "modulator", "lr": 2.0, "trace_decay": 0.8, "weight_limit": 2.0, "output_transform": "none",
+    "gradient_spread": 0.5, "episodes": 20, "generations": 40,
+}  # fmt: skip
+_BITS = tuple(f"bit {i}" for i in range(100))
+# The authors' network: y <- tanh(w y + 20 input), its trace's rate learned from 0.01 on.
+_ASSOCIATIVE: dict[str, Any] = {
+    "topology": "associative", "feed_forward": False, "rule": "hebb", "gate": "none", "lr": 0.01, "weight_decay": 0.01,
+    "evolve_decay": True, "weight_limit": float("inf"), "output_transform": "none", "response_init_mean": 0.4,
+    "gradient_rate": 0.001, "gradient_lives": 4, "gradient_updates": 20, "episodes": 20,
+}  # fmt: skip
 
 
 def _maze(name: str, native: str, maker: str, steps: int, returns: tuple[float, float]) -> Task:
     return Task(
         name, f"neol.envs.maze_env:{maker}", steps, _PLACES, ("way",), bounded((-1.0,), (1.0,)), _numbers(_PLACES),
         (1,), resets_fully=True, step_seconds=5e-7, returns=returns, settings=_SMALL, native=native,
-        film_fps=8,
+        film_fps=8, differentiable=_MODULATED,
     )  # fmt: skip
 
 
@@ -180,6 +191,12 @@ CHANGING_TASKS: dict[str, Task] = {
             "bandit", "neol.envs.maze_env:Bandit", 100, ("one", "reward", "arm 0", "arm 1"), ("arm 0", "arm 1"),
             (Component(ARGMAX, 0, 2),), _numbers(("one", "reward", "arm 0", "arm 1")), action_dtype="int64",
             resets_fully=True, step_seconds=5e-7, returns=(0.0, 100.0), settings=_SMALL, native="bandit", film_fps=8,
+            differentiable=_MODULATED,
+        ),
+        Task(
+            "patterns", "neol.envs.patterns:Patterns", 106, _BITS, _BITS, bounded((-1.0,) * 100, (1.0,) * 100),
+            _numbers(_BITS), (100,), resets_fully=True, step_seconds=1e-4, settings=_SMALL,
+            differentiable=_ASSOCIATIVE,
         ),
     )
 }  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 from neol.envs.mazes import BANDIT, CRASH, HIGH, HIGH_CHANCE, LOW, LOW_CHANCE, Simulator, schedule
 
 _THIRD = 1.0 / 3.0  # an output beyond it turns
-_LEAST = 1e-6  # probability that an action is taken to have, so that its logarithm is finite
+MARGIN = 0.1  # how far from it an output should be
 
 
 class Fate(NamedTuple):
@@ -86,23 +86,35 @@ class JaxMaze:
         run = s.run + home
         return Place(run, place, jnp.where(home, 0, chosen), found), reward, run >= self.runs
 
-    def explore(self, outputs: Any, noise: float, u: Any) -> tuple[Any, Any]:
-        """An action drawn by u in [0, 1), and the logarithm of its probability.
+    def explore(self, s: Place, outputs: Any, activities: Any, noise: float, u: Any, fate: Fate) -> tuple[Any, Any, Any]:
+        """An action drawn by u in [0, 1); the output nodes' activities (O,) as if they had meant it, so that what is
+        learned in life is learned from what was done; and what the outputs are worth.
 
-        A maze's: the turn that output + noise N(0, 1) makes. A bandit's: softmax(outputs / noise).
+        A turn (an arm) is right with chance pi = sigmoid(2 o / noise) (arm i with softmax(o / noise)) and worth the
+        reward that it leads to, so the outputs are worth sum of pi(a) r(a). A life that explores never runs into a
+        wall. In its stead an output that would, or is within MARGIN of it, costs the square of the way that is missing.
         """
         import jax
         import jax.numpy as jnp
 
+        now = jnp.minimum(s.run, self.runs - 1)
         if self.bandit:
-            p = jax.nn.softmax(outputs / noise)
-            action = (u >= p[0]).astype(jnp.int32)
-            return action, jnp.log(jnp.maximum(p[action], _LEAST))
-        where = jnp.clip(outputs[0], -1.0, 1.0)
-        left, right = (jax.scipy.special.ndtr((side - _THIRD) / noise) for side in (-where, where))
-        action = jnp.where(u < left, -1, jnp.where(u >= 1.0 - right, 1, 0)).astype(jnp.int32)
-        chance = jnp.where(action < 0, left, jnp.where(action > 0, right, 1.0 - left - right))
-        return action, jnp.log(jnp.maximum(chance, _LEAST))
+            chance = jax.nn.softmax(outputs / noise)
+            action = (u >= chance[0]).astype(jnp.int32)
+            pays = jnp.where(jnp.arange(2) == fate.good[now], HIGH_CHANCE, LOW_CHANCE)
+            felt = jnp.where(action == jnp.argmax(outputs), activities, activities[::-1])
+            return action, felt, (chance * pays).sum()
+        where, junction = outputs[0], self._junction(s)
+        right = jax.nn.sigmoid(2.0 * where / noise)
+        turn = jnp.where(junction, jnp.where(u < right, 1, -1), 0).astype(jnp.int32)
+        made = s.place // 2  # turns, with this one
+        wanted = (fate.good[now] >> (self.junctions - made)) - 2 * s.chosen  # the turn that leads to it: 0, 1; or none
+        worth = jnp.where(wanted == 1, right, jnp.where(wanted == 0, 1.0 - right, 0.0)) * (HIGH - LOW) + LOW
+        missing = jnp.where(junction, _THIRD + MARGIN - jnp.abs(where), jnp.abs(where) - _THIRD + MARGIN)
+        wall = jnp.where(s.place == self.last, 0.0, jnp.maximum(missing, 0.0)) ** 2
+        felt = jnp.where(turn == self.decide(outputs), activities, turn.astype(activities.dtype))
+        felt = jnp.where(s.place == self.last, activities, felt)
+        return turn, felt, jnp.where(junction, worth, 0.0) - wall
 
     def decide(self, outputs: Any) -> Any:
         """The action that the kernels make of the outputs, without noise."""

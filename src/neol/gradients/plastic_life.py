@@ -202,8 +202,16 @@ class PlasticLife:
         s = self.forward(g, s, observation)
         if self.plastic.next_step:
             s = self.learn(g, s, reward)
-        y = s.value[self.wiring.inputs + self.wiring.output]
+        y = self.activities(s)
         return s, jnp.tanh(y) if self.plastic.squash else y
+
+    def activities(self, s: Alive) -> Any:
+        """Of the output nodes (O,), as the last pass left them."""
+        return s.value[self.wiring.inputs + self.wiring.output]
+
+    def felt(self, s: Alive, activities: Any) -> Alive:
+        """The life as if its output nodes had had these activities (O,)."""
+        return s._replace(value=s.value.at[self.wiring.inputs + self.wiring.output].set(activities))
 
     def outputs(self, vector: Any, observations: Any, rewards: Any) -> Any:
         """Outputs (T, O) of a life with these observations (T, I) and, before each of them, rewards (T,)."""
