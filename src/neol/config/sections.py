@@ -59,7 +59,7 @@ class RunConfig:
         default="neat",
         metadata=_basic({**_choice("neat", "es", "neat-es", "hedge", "gradient"), "or_prefix": "python:"}),
     )
-    """Outer loop: neat, es (one topology's weights), neat-es (evolving ones'), hedge (selects), gradient (of a life)."""
+    """Outer loop: neat, es (one topology's weights), neat-es (evolving ones'), hedge (selects), gradient (descends)."""
     max_env_steps: int = field(default=0, metadata=_basic(_range(0, 2**62)))
     """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
     fitness_target: float = field(default=math.inf, metadata=_basic(_range(-1e300)))
@@ -328,7 +328,7 @@ class EsConfig:
     es: str = field(default="auto", metadata=_basic(_choice("auto", "cma", "sep-cma", "ars", "openai", "pgpe")))
     """Strategy: auto (cma up to 30 weights, sep-cma beyond), cma, sep-cma, ars, openai or pgpe."""
     topology: str = field(default="full", metadata={"words": True})
-    """Network that es and gradient search: full, hidden layers as 16,16, associative, a champion.json, start (--from's)."""
+    """Network that es and gradient search: full, layers as 16,16, associative, a champion.json, or start (--from's)."""
     es_population: int = field(default=0, metadata=_range(0, 1_000_000))
     """Samples per generation; 0 = what suits the strategy and the number of weights."""
     es_sigma: float = field(default=0.0, metadata=_range(0.0, 1e6))
@@ -345,7 +345,7 @@ class GradientConfig:
 
     gradient_rate: float = field(default=0.01, metadata=_range(0.0, 1e3, open_low=True))
     """Adam's step size."""
-    gradient_lives: int = field(default=64, metadata=_range(2, 1_000_000))
+    gradient_lives: int = field(default=64, metadata=_range(1, 1_000_000))
     """Lives that every update learns from."""
     gradient_updates: int = field(default=10, metadata=_range(1, 1_000_000))
     """Updates between two generations, which are measured and saved."""

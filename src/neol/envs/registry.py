@@ -59,7 +59,7 @@ def find(name: str | Maker, env_kwargs: Sequence[str] = ()) -> Task:
 
 
 def _resized(task: Task) -> Task:
-    """A task of ours as its arguments, which it may not know, make it: some change how many inputs and outputs it has."""
+    """A task of ours as its arguments (which it may not know) make it: some change its inputs and outputs."""
     env = make(task)
     try:
         leaves, inputs = read_observation(env.observation_space, f"environment '{task.name}'")

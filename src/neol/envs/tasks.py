@@ -91,8 +91,8 @@ STRATEGIES: Mapping[str, Any] = MappingProxyType({
     "rule": "none",  # plasticity earned nothing on stationary tasks; --rule hebb turns it on
 })  # fmt: skip
 
-# Of differentiable plasticity on every task: activations that have a gradient everywhere, and nothing inherited but what
-# the gradient learned.
+# Of differentiable plasticity on every task: activations that have a gradient everywhere, and nothing is inherited but
+# what the gradient learned.
 DIFFERENTIABLE: Mapping[str, Any] = MappingProxyType({
     "activation_default": "tanh", "activation_options": ("tanh",), "inheritance": "darwinian", "evolve_rate": True,
 })  # fmt: skip
@@ -166,7 +166,7 @@ _BITS = tuple(f"bit {i}" for i in range(100))
 _ASSOCIATIVE: dict[str, Any] = {
     "topology": "associative", "feed_forward": False, "rule": "hebb", "gate": "none", "lr": 0.01, "weight_decay": 0.01,
     "evolve_decay": True, "weight_limit": float("inf"), "output_transform": "none", "response_init_mean": 0.4,
-    "gradient_rate": 0.001, "gradient_lives": 4, "gradient_updates": 20, "episodes": 20,
+    "gradient_rate": 0.003, "gradient_lives": 2, "gradient_updates": 20, "episodes": 20, "generations": 25,
 }  # fmt: skip
 
 

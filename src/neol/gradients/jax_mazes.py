@@ -86,7 +86,9 @@ class JaxMaze:
         run = s.run + home
         return Place(run, place, jnp.where(home, 0, chosen), found), reward, run >= self.runs
 
-    def explore(self, s: Place, outputs: Any, activities: Any, noise: float, u: Any, fate: Fate) -> tuple[Any, Any, Any]:
+    def explore(
+        self, s: Place, outputs: Any, activities: Any, noise: float, u: Any, fate: Fate
+    ) -> tuple[Any, Any, Any]:
         """An action drawn by u in [0, 1); the output nodes' activities (O,) as if they had meant it, so that what is
         learned in life is learned from what was done; and what the outputs are worth.
 

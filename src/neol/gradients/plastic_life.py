@@ -8,9 +8,11 @@ which is this engine's rule hebb with a rate alpha per connection, lr = weight_d
 gated by modulatory nodes it is backpropamine (Miconi et al. 2019). So what is learned here by gradient are the genes
 that the kernels read: weight, bias, rate, the coefficients of abcd, decay.
 
-Nodes that do not wait for each other and have one activation are a block, whose incoming connections are a matrix:
+Nodes that do not wait for each other and have one activation are a block. Their incoming connections are matrices: one
+of the sources that most of them read, and one of those that each has for itself.
 
-    block        K nodes x S sources, places in the value row [ I inputs | n nodes | n nodes one step ago ]
+    part         K nodes x S sources, places in the value row [ I inputs | n nodes | n nodes one step ago ]: (S,) where
+                 the nodes share them, else (K, S)
 
 Functions are of one life; `jax.vmap` makes many of them. Legend: n nodes, E edges, V = I + 2 n, D numbers learned.
 """
@@ -33,23 +35,28 @@ _COEFFICIENTS = ("correlation", "presynaptic", "postsynaptic", "constant")  # A,
 _OJA, _BCM = RULE_ID["oja"], RULE_ID["bcm"]
 
 
+class Part(NamedTuple):
+    """Some of the edges into a block's nodes."""
+
+    sources: np.ndarray  # i8 (S,) or (K, S)
+    edges: np.ndarray  # i8 (K, S) the edge there, E where there is none
+
+
 class Block(NamedTuple):
     """Nodes that are computed together."""
 
     nodes: np.ndarray  # i8 (K,)
     activation: int
-    sources: np.ndarray  # i8 (S,) places in the value row of what any of them reads
-    edges: np.ndarray  # i8 (K, S) the edge there, E where there is none
-    gates: np.ndarray  # i8 (G,) places of the modulatory nodes that reach any of them
-    gate_edges: np.ndarray  # i8 (K, G)
+    parts: tuple[Part, ...]
+    gate: Part  # from modulatory nodes
 
 
 class Genome(NamedTuple):
     """The numbers of one network as blocks have them; zeros where there is no edge."""
 
-    weight: tuple[Any, ...]  # of each block (K, S)
+    weight: tuple[Any, ...]  # of each part of each block (K, S)
     rate: tuple[Any, ...]
-    coefficients: tuple[tuple[Any, ...], ...]  # of each block A, B, C, D; () where the rule has none
+    coefficients: tuple[tuple[Any, ...], ...]  # of each part A, B, C, D; () where the rule has none
     gate: tuple[Any, ...]  # of each block (K, G)
     bias: Any  # (n,)
     response: Any  # (n,)
@@ -60,7 +67,7 @@ class Alive(NamedTuple):
     """What one network changes while it lives: a slot of step.py."""
 
     value: Any  # (V,)
-    weight: tuple[Any, ...]  # of each block (K, S)
+    weight: tuple[Any, ...]  # of each part of each block (K, S)
     trace: tuple[Any, ...]
     theta: Any  # (n,)
     reward_mean: Any  # ()
@@ -77,18 +84,34 @@ def blocks_of(w: Wiring) -> tuple[Block, ...]:
     out = []
     for at, kind in sorted(set(zip(level.tolist(), w.activation.tolist(), strict=True))):
         nodes = np.flatnonzero((level == at) & (w.activation == kind))
-        sources, edges = _matrix(w, nodes, w.signal)
-        out.append(Block(nodes, kind, sources, edges, *_matrix(w, nodes, ~w.signal)))
+        signals, gates = (np.flatnonzero(s & np.isin(w.target, nodes)) for s in (w.signal, ~w.signal))
+        out.append(Block(nodes, kind, _parts(w, nodes, signals), _shared(w, nodes, gates)))
     return tuple(out)
 
 
-def _matrix(w: Wiring, nodes: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which places i8 (S,) these nodes read over the wanted edges, and by which edge i8 (K, S)."""
-    mine = np.flatnonzero(wanted & np.isin(w.target, nodes))
-    sources = np.unique(w.source[mine])
-    edges = np.full((len(nodes), len(sources)), len(w.source))
-    edges[np.searchsorted(nodes, w.target[mine]), np.searchsorted(sources, w.source[mine])] = mine
-    return sources, edges
+def _parts(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> tuple[Part, ...]:
+    """These edges in one matrix where it has few holes; else those of sources that most nodes read, and the others."""
+    sources, which, count = np.unique(w.source[edges], return_inverse=True, return_counts=True)
+    if len(sources) * len(nodes) <= 1.5 * len(edges):
+        return (_shared(w, nodes, edges),)
+    common = 2 * count[which] > len(nodes)
+    return (_shared(w, nodes, edges[common]), _own(w, nodes, edges[~common]))
+
+
+def _shared(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> Part:
+    sources = np.unique(w.source[edges])
+    matrix = np.full((len(nodes), len(sources)), len(w.source))
+    matrix[np.searchsorted(nodes, w.target[edges]), np.searchsorted(sources, w.source[edges])] = edges
+    return Part(sources, matrix)
+
+
+def _own(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> Part:
+    rows = [edges[w.target[edges] == k] for k in nodes]
+    width = max((len(row) for row in rows), default=0)
+    sources, matrix = np.zeros((len(nodes), width), int), np.full((len(nodes), width), len(w.source))
+    for k, row in enumerate(rows):
+        sources[k, : len(row)], matrix[k, : len(row)] = w.source[row], row
+    return Part(sources, matrix)
 
 
 class PlasticLife:
@@ -99,6 +122,7 @@ class PlasticLife:
         self.wiring = wiring_of(phenotype, plastic.preactivation_limit)
         assert (self.wiring.aggregation == SUM).all(), "checked by the loop"
         self.blocks = blocks_of(self.wiring)
+        self.parts = tuple((b, part) for b in self.blocks for part in b.parts)
         self._places = {g.name: self._place(i) for i, g in enumerate(SEARCHED)}
 
     def _place(self, searched: int) -> np.ndarray | None:
@@ -124,10 +148,10 @@ class PlasticLife:
         edge = {g.name: jnp.append(column(g.name), 0.0) for g in genes_of(CONNECTION) if g.carried}
         own = _COEFFICIENTS if self.plastic.rule == ABCD else ()
         return Genome(
-            tuple(edge["weight"][b.edges] for b in self.blocks),
-            tuple(edge["rate"][b.edges] for b in self.blocks),
-            tuple(tuple(edge[c][b.edges] for c in own) for b in self.blocks),
-            tuple(edge["weight"][b.gate_edges] for b in self.blocks),
+            tuple(edge["weight"][part.edges] for _, part in self.parts),
+            tuple(edge["rate"][part.edges] for _, part in self.parts),
+            tuple(tuple(edge[c][part.edges] for c in own) for _, part in self.parts),
+            tuple(edge["weight"][b.gate.edges] for b in self.blocks),
             column("bias"),
             column("response"),
             column("decay")[0] if self.plastic.own_decay else jnp.asarray(self.plastic.decay, vector.dtype),
@@ -148,8 +172,10 @@ class PlasticLife:
 
         inputs, n, limit = self.wiring.inputs, self.wiring.nodes, self.wiring.limit
         value = jnp.concatenate([observation, jnp.zeros(n, observation.dtype), s.value[inputs : inputs + n]])
-        for b, weight in zip(self.blocks, s.weight, strict=True):
-            total = g.bias[b.nodes] + g.response[b.nodes] * (weight @ value[b.sources])
+        weights = iter(s.weight)
+        for b in self.blocks:
+            total = sum(_weighted(next(weights), value[part.sources]) for part in b.parts)
+            total = g.bias[b.nodes] + g.response[b.nodes] * total
             value = value.at[inputs + b.nodes].set(activate(b.activation, jnp.clip(total, -limit, limit)))
         return s._replace(value=value)
 
@@ -169,15 +195,18 @@ class PlasticLife:
         activity = s.value[inputs : inputs + self.wiring.nodes]
         if p.rule == _BCM:
             theta = theta + born * p.bcm_tau * (activity * activity - theta)
+        gates = {id(b): m for b in self.blocks}
+        if p.gate == MODULATOR:
+            sums = {id(b): w @ s.value[b.gate.sources] for b, w in zip(self.blocks, g.gate, strict=True)}
+            gates = {b: m * jnp.tanh(0.5 * total)[:, None] for b, total in sums.items()}
         weights, traces = [], []
-        for i, b in enumerate(self.blocks):
-            x, y, w = s.value[b.sources], activity[b.nodes][:, None], s.weight[i]
-            gate = m * jnp.tanh(0.5 * (g.gate[i] @ s.value[b.gates]))[:, None] if p.gate == MODULATOR else m
+        for i, (b, part) in enumerate(self.parts):
+            x, y, w = s.value[part.sources], activity[b.nodes][:, None], s.weight[i]
             z = x * y
             if p.trace_decay > 0.0:
                 z = z + p.trace_decay * s.trace[i]
             change = self._change(x, y, w, theta[b.nodes][:, None], z, g.coefficients[i])
-            moved = w + gate * g.rate[i] * change - born * g.decay * (w - p.keeps_birth * g.weight[i])
+            moved = w + gates[id(b)] * g.rate[i] * change - born * g.decay * (w - p.keeps_birth * g.weight[i])
             weights.append(jnp.clip(moved, -limit, limit))
             traces.append(z if p.trace_decay > 0.0 else s.trace[i])
         return Alive(s.value, tuple(weights), tuple(traces), theta, mean)
@@ -217,6 +246,11 @@ class PlasticLife:
         """Outputs (T, O) of a life with these observations (T, I) and, before each of them, rewards (T,)."""
         g = self.genome(vector)
         return _scan(lambda s, seen: self.step(g, s, *seen), self.born(g), observations, rewards)
+
+
+def _weighted(weight: Any, x: Any) -> Any:
+    """The sums (K,) of weights (K, S) times what their sources have, (S,) or (K, S)."""
+    return weight @ x if x.ndim == 1 else (weight * x).sum(axis=-1)
 
 
 def _scan(body: Callable[..., Any], start: Alive, observations: Any, rewards: Any) -> Any:

@@ -1,9 +1,9 @@
 """Networks for differentiable plasticity: layers, with a memory of the step before and with modulatory nodes.
 
-    recurrent     a layer that remembers has context units (Elman 1990): identity nodes that hold its activities of the
-                  step before, and lead to all of it; the hidden layers, or the outputs where there are none
-    associative   every output has one input of its own, clamped by a large weight, and reads all outputs one step late
-    modulators    hidden nodes that see all inputs (and context units) and gate what all other nodes learn
+recurrent     a layer that remembers has context units (Elman 1990): identity nodes that hold its activities of the
+              step before, and lead to all of it; the hidden layers, or the outputs where there are none
+associative   every output has one input of its own, clamped by a large weight, and reads all outputs one step late
+modulators    hidden nodes that see all inputs (and context units) and gate what all other nodes learn
 """
 
 from __future__ import annotations
@@ -93,8 +93,10 @@ def _genome(problem: Problem, nodes: int, pairs: Pairs, context: list[int], modu
 
 
 def with_first_numbers(genome: Genomes, problem: Problem) -> Genomes:
-    """Biases 0; weights N(0, (spread / sqrt(fan-in))^2), those to and from modulatory nodes N(0, 1 / fan-in). What holds
-    a layer's last step keeps 1, the inputs of an associative network are clamped."""
+    """Biases 0; weights N(0, (spread / sqrt(fan-in))^2), those to and from modulatory nodes N(0, 1 / fan-in).
+
+    What holds a layer's last step keeps 1, and the inputs of an associative network are clamped.
+    """
     out = take(genome, [0])
     c = int(out.n_conns[0])
     ids = out.node_id[0, : out.n_nodes[0]]
@@ -137,5 +139,3 @@ def check_genome(genome: Genomes) -> None:
     used = genome.aggregation[0, : genome.n_nodes[0]]
     if (used != AGGREGATION_ID["sum"]).any():
         raise NeolError("outer = 'gradient' is not allowed with this network; all its nodes must have aggregation sum.")
-
-

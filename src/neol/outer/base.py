@@ -91,8 +91,8 @@ def declaration(loop: OuterLoop, problem: Problem) -> Declared:
 
 
 def own_steps(loop: OuterLoop) -> int:
-    """Env steps that a loop took itself (`own_env_steps`, if it has it) to make the population of the last `ask`, beside
-    those of the rollouts that it was told of."""
+    """Env steps that a loop took itself (`own_env_steps`, if it has it) to make the population of the last `ask`,
+    beside those of the rollouts that it was told of."""
     return int(getattr(loop, "own_env_steps", 0))
 
 
