@@ -166,7 +166,8 @@ _BITS = tuple(f"bit {i}" for i in range(100))
 _ASSOCIATIVE: dict[str, Any] = {
     "topology": "associative", "feed_forward": False, "rule": "hebb", "gate": "none", "lr": 0.01, "weight_decay": 0.01,
     "evolve_decay": True, "weight_limit": float("inf"), "output_transform": "none", "response_init_mean": 0.4,
-    "gradient_rate": 0.003, "gradient_lives": 2, "gradient_updates": 20, "episodes": 20, "generations": 25,
+    "gradient_rate": 0.001, "gradient_norm": float("inf"), "gradient_lives": 2, "gradient_updates": 20, "episodes": 20,
+    "generations": 25,
 }  # fmt: skip
 
 

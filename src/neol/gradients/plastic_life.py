@@ -35,20 +35,20 @@ _COEFFICIENTS = ("correlation", "presynaptic", "postsynaptic", "constant")  # A,
 _OJA, _BCM = RULE_ID["oja"], RULE_ID["bcm"]
 
 
-class Part(NamedTuple):
+class Wires(NamedTuple):
     """Some of the edges into a block's nodes."""
 
     sources: np.ndarray  # i8 (S,) or (K, S)
     edges: np.ndarray  # i8 (K, S) the edge there, E where there is none
 
 
-class Block(NamedTuple):
+class NodeBlock(NamedTuple):
     """Nodes that are computed together."""
 
     nodes: np.ndarray  # i8 (K,)
     activation: int
-    parts: tuple[Part, ...]
-    gate: Part  # from modulatory nodes
+    parts: tuple[Wires, ...]
+    gate: Wires  # from modulatory nodes
 
 
 class Genome(NamedTuple):
@@ -73,7 +73,7 @@ class Alive(NamedTuple):
     reward_mean: Any  # ()
 
 
-def blocks_of(w: Wiring) -> tuple[Block, ...]:
+def blocks_of(w: Wiring) -> tuple[NodeBlock, ...]:
     """The blocks of a network, each after those whose values of this very step it reads."""
     level, now = np.zeros(w.nodes, int), w.signal & (w.source >= w.inputs) & (w.source < w.inputs + w.nodes)
     first = np.searchsorted(w.target, np.arange(w.nodes + 1))
@@ -85,11 +85,11 @@ def blocks_of(w: Wiring) -> tuple[Block, ...]:
     for at, kind in sorted(set(zip(level.tolist(), w.activation.tolist(), strict=True))):
         nodes = np.flatnonzero((level == at) & (w.activation == kind))
         signals, gates = (np.flatnonzero(s & np.isin(w.target, nodes)) for s in (w.signal, ~w.signal))
-        out.append(Block(nodes, kind, _parts(w, nodes, signals), _shared(w, nodes, gates)))
+        out.append(NodeBlock(nodes, kind, _parts(w, nodes, signals), _shared(w, nodes, gates)))
     return tuple(out)
 
 
-def _parts(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> tuple[Part, ...]:
+def _parts(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> tuple[Wires, ...]:
     """These edges in one matrix where it has few holes; else those of sources that most nodes read, and the others."""
     sources, which, count = np.unique(w.source[edges], return_inverse=True, return_counts=True)
     if len(sources) * len(nodes) <= 1.5 * len(edges):
@@ -98,20 +98,20 @@ def _parts(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> tuple[Part, ...]:
     return (_shared(w, nodes, edges[common]), _own(w, nodes, edges[~common]))
 
 
-def _shared(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> Part:
+def _shared(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> Wires:
     sources = np.unique(w.source[edges])
     matrix = np.full((len(nodes), len(sources)), len(w.source))
     matrix[np.searchsorted(nodes, w.target[edges]), np.searchsorted(sources, w.source[edges])] = edges
-    return Part(sources, matrix)
+    return Wires(sources, matrix)
 
 
-def _own(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> Part:
+def _own(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> Wires:
     rows = [edges[w.target[edges] == k] for k in nodes]
     width = max((len(row) for row in rows), default=0)
     sources, matrix = np.zeros((len(nodes), width), int), np.full((len(nodes), width), len(w.source))
     for k, row in enumerate(rows):
         sources[k, : len(row)], matrix[k, : len(row)] = w.source[row], row
-    return Part(sources, matrix)
+    return Wires(sources, matrix)
 
 
 class PlasticLife:

@@ -58,6 +58,8 @@ class Learning(NamedTuple):
 class GradientLoop:
     """OuterInit, OuterSelect (`ask`) and OuterUpdate (`tell`), where the topology is given and all else is learned."""
 
+    packages = ("jax", "jaxlib")  # that results depend on
+
     def __init__(self, problem: Problem) -> None:
         require_packages()
         self.config, self.seed, self.generation = problem.config, problem.seed, 0

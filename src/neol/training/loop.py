@@ -284,7 +284,7 @@ class Training:
             executor=r.executor,
             threads=self.engine.threads,
             events=count_events(self.folder),
-            versions=run_folder.versions(),
+            versions=run_folder.versions(*getattr(self.outer, "packages", ())),
         )
 
     def close(self) -> None:
