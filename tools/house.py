@@ -20,8 +20,8 @@ PICTURE = ROOT / "docs" / "images" / "house.svg"
 TOP = ""  # the modules that lie in src/neol itself
 # A package imports only from those before it.
 PACKAGES = (
-    TOP, "config", "neat", "network", "outer", "envs", "substrate", "rollout", "figures", "deploy", "export", "training",
-    "baselines", "gradients", "studies", "report", "theory", "live", "cli",
+    TOP, "config", "neat", "network", "outer", "envs", "substrate", "rollout", "figures", "deploy", "export",
+    "training", "baselines", "gradients", "studies", "report", "theory", "live", "cli",
 )  # fmt: skip
 ENTRY = ("__init__", "__main__")  # load others only when they are asked to
 BEGIN, END = "<!-- house: written by tools/house.py -->", "<!-- /house -->"

@@ -102,6 +102,7 @@ def check_weight_mutation(value: str) -> None:
 
 
 WIDEST_LAYER = 10_000
+ASSOCIATIVE = "associative"  # a topology of outer = gradient
 
 
 def hidden_sizes(topology: str) -> tuple[int, ...] | None:
@@ -113,10 +114,10 @@ def hidden_sizes(topology: str) -> tuple[int, ...] | None:
 
 def check_topology(value: str) -> None:
     """A NeolError where `topology` names none."""
-    if value not in ("full", "start") and not value.endswith(".json") and hidden_sizes(value) is None:
+    if value not in ("full", "start", ASSOCIATIVE) and not value.endswith(".json") and hidden_sizes(value) is None:
         raise NeolError(
             f"topology = '{value}' is not allowed; it must be full, sizes of hidden layers from 1 to "
-            f"{WIDEST_LAYER:,} such as 16,16, or a network file (.json)."
+            f"{WIDEST_LAYER:,} such as 16,16, {ASSOCIATIVE}, or a network file (.json)."
         )
 
 

@@ -20,9 +20,17 @@ from typing import Any, get_type_hints
 
 from neol.config import sections
 from neol.config.changes import parse_changes
-from neol.config.checks import check_range, check_topology, check_weight_mutation, convert, trial_weights
+from neol.config.checks import (
+    ASSOCIATIVE,
+    check_range,
+    check_topology,
+    check_weight_mutation,
+    convert,
+    trial_weights,
+)
 from neol.config.sections import (
     EsConfig,
+    GradientConfig,
     HedgeConfig,
     NeatConfig,
     PlasticityConfig,
@@ -61,6 +69,7 @@ class Config:
     es: EsConfig = field(default_factory=EsConfig)
     hedge: HedgeConfig = field(default_factory=HedgeConfig)
     substrate: SubstrateConfig = field(default_factory=SubstrateConfig)
+    gradient: GradientConfig = field(default_factory=GradientConfig)
 
     def replace(self, **flat: Any) -> Config:
         """This configuration with the named fields changed; a bad name or value is a NeolError."""
@@ -78,7 +87,8 @@ class Config:
         """What genes are made, mutated and compared by: [neat], with the genes that [plasticity] switches on."""
         p = self.plasticity
         acts = p.rule != "none" and p.lr > 0.0
-        groups = {"rate": p.evolve_rate, "abcd": p.rule == "abcd", "modulator": p.gate == "modulator"}
+        groups = {"rate": p.evolve_rate, "abcd": p.rule == "abcd", "modulator": p.gate == "modulator",
+                  "decay": p.evolve_decay}  # fmt: skip
         idle = ("weight",) if p.birth == "drawn" and p.gate != "modulator" else ()
         return Evolution(**vars(self.neat), evolved=tuple(g for g, on in groups.items() if on and acts), idle=idle)
 
@@ -198,6 +208,8 @@ def check_together(config: Config) -> None:
     if config.es.topology == "start" and not config.run.start:
         raise NeolError("topology = 'start' is not allowed; it needs a champion to start from (--from).")
     check_encoding(config)
+    if config.es.topology == ASSOCIATIVE and config.run.outer != "gradient":
+        raise NeolError(f"topology = '{ASSOCIATIVE}' is not allowed with outer = '{config.run.outer}'; use gradient.")
     low, high = config.hedge.return_low, config.hedge.return_high
     if low > high:
         raise NeolError(f"return_low = {low} is not allowed; it must be at most return_high = {high}.")

@@ -56,9 +56,10 @@ class RunConfig:
     generations: int = field(default=40, metadata=_basic(_COUNT))
     """Stop after this many generations (G)."""
     outer: str = field(
-        default="neat", metadata=_basic({**_choice("neat", "es", "neat-es", "hedge"), "or_prefix": "python:"})
+        default="neat",
+        metadata=_basic({**_choice("neat", "es", "neat-es", "hedge", "gradient"), "or_prefix": "python:"}),
     )
-    """Outer loop: neat, es (searches one topology's weights), neat-es (those of evolving ones), hedge (selects)."""
+    """Outer loop: neat, es (one topology's weights), neat-es (evolving ones'), hedge (selects), gradient (descends)."""
     encoding: str = field(default="direct", metadata=_basic(_choice("direct", "hyperneat")))
     """What a genome is: the network itself (direct), or a CPPN that paints one onto a substrate (hyperneat)."""
     max_env_steps: int = field(default=0, metadata=_basic(_range(0, 2**62)))
@@ -169,6 +170,8 @@ class PlasticityConfig:
     """Part of the way to decay_to that a plastic weight goes back at every update (delta)."""
     decay_to: str = field(default="birth", metadata=_choice("birth", "zero"))
     """Where weights decay to: what they were at birth, or zero."""
+    evolve_decay: bool = False
+    """weight_decay is a gene of each network, and what is set is where gradients begin."""
     birth: str = field(default="inherited", metadata=_choice("inherited", "drawn"))
     """Weights at birth: inherited, or drawn anew for every life, so that only what is left of the genome evolves."""
     birth_spread: float = field(default=0.1, metadata=_range(0.0, 1e6, open_low=True))
@@ -357,7 +360,7 @@ class EsConfig:
     es: str = field(default="auto", metadata=_basic(_choice("auto", "cma", "sep-cma", "ars", "openai", "pgpe")))
     """Strategy: auto (cma up to 30 weights, sep-cma beyond), cma, sep-cma, ars, openai or pgpe."""
     topology: str = field(default="full", metadata={"words": True})
-    """Network that es searches: full (NEAT's first), hidden layers as 16,16, a champion.json, or start (--from's)."""
+    """Network that es and gradient search: full, layers as 16,16, associative, a champion.json, or start (--from's)."""
     es_population: int = field(default=0, metadata=_range(0, 1_000_000))
     """Samples per generation; 0 = what suits the strategy and the number of weights."""
     es_sigma: float = field(default=0.0, metadata=_range(0.0, 1e6))
@@ -366,3 +369,23 @@ class EsConfig:
     """Learning rate of ars, openai and pgpe; 0 = what suits the strategy."""
     es_top: int = field(default=0, metadata=_range(0, 500_000))
     """Best directions that ars uses; 0 = half of them."""
+
+
+@dataclass(frozen=True)
+class GradientConfig:
+    """Differentiable plasticity: outer = gradient."""
+
+    gradient_rate: float = field(default=0.01, metadata=_range(0.0, 1e3, open_low=True))
+    """Adam's step size."""
+    gradient_lives: int = field(default=64, metadata=_range(1, 1_000_000))
+    """Lives that every update learns from."""
+    gradient_updates: int = field(default=10, metadata=_range(1, 1_000_000))
+    """Updates between two generations, which are measured and saved."""
+    gradient_spread: float = field(default=0.3, metadata=_range(0.0, 1e3, open_low=True))
+    """Standard deviation of the first weights and plasticity coefficients, times the root of the fan-in."""
+    gradient_norm: float = field(default=1.0, metadata=_range(0.0, open_low=True))
+    """Longest gradient: a longer one is shortened to this."""
+    gradient_noise: float = field(default=0.5, metadata=_range(0.0, 1e3, open_low=True))
+    """Temperature of the chances by which exploring lives choose."""
+    modulators: int = field(default=2, metadata=_range(1, 10_000))
+    """Modulatory nodes of the topology, with gate = modulator: they see the inputs and reach all other nodes."""

@@ -107,6 +107,18 @@ def _next_run(parameters, s):
 
 
 @kernel
+def schedule(parameters, seed):
+    """What an episode has in store, run by run: the good place f8 (runs,), and a bandit's luck f8 (runs,)."""
+    s, runs = np.zeros(STATE), np.int64(parameters[1])
+    good, luck = np.empty(runs), np.empty(runs)
+    begin(MAZE, parameters, seed, s)
+    for run in range(runs):
+        good[run], luck[run] = s[GOOD], _drawn(seed, 100_000 + run)
+        _next_run(parameters, s)
+    return good, luck
+
+
+@kernel
 def move(kind, parameters, s, action):
     """One step with action f8 (A,): (reward, whether the episode is over)."""
     if kind == BANDIT:

@@ -50,16 +50,35 @@ def find(name: str | Maker, env_kwargs: Sequence[str] = ()) -> Task:
     ours = next((t for t in TASKS.values() if name in (t.name, t.id)), (CHANGING_TASKS | PATTERN_TASKS).get(name))
     if ours is not None:
         changed = ours._replace(env_kwargs=tuple(kwargs.items()))
-        if kwargs:
-            make(changed).close()  # it may not know them
         if name in PATTERN_TASKS:
+            make(changed).close()  # it may not know its arguments
             return visual_task(int(kwargs.get("resolution", 11)))._replace(env_kwargs=changed.env_kwargs)
+        if kwargs:
+            changed = _resized(changed)
         if kwargs and ours.native:  # as many steps as its runs take
             from neol.envs.simulators import simulator, steps_of
 
             changed = changed._replace(max_steps=steps_of(simulator(ours.native, kwargs)))
         return changed
     return _describe(name, None, tuple(kwargs.items()))
+
+
+def _resized(task: Task) -> Task:
+    """A task of ours as its arguments (which it may not know) make it: some change its inputs and outputs."""
+    env = make(task)
+    try:
+        leaves, inputs = read_observation(env.observation_space, f"environment '{task.name}'")
+        if len(inputs) == task.n_inputs and not hasattr(env, "steps"):
+            return task
+        components, outputs, shape, _ = read_action(env.action_space, f"environment '{task.name}'")
+        names = [tuple(f"{own[0].partition(' ')[0]} {i}" for i in range(len(found)))
+                 for own, found in ((task.inputs, inputs), (task.actions, outputs))]  # fmt: skip
+        return task._replace(
+            inputs=names[0], actions=names[1], leaves=leaves, components=components, action_shape=shape,
+            max_steps=env.steps,
+        )  # fmt: skip
+    finally:
+        env.close()
 
 
 def parse_kwargs(pairs: Sequence[str], what: str = "env_kwargs") -> dict[str, Any]:

@@ -31,7 +31,7 @@ class Leaf(NamedTuple):
 
 class Task(NamedTuple):
     """A control task. `settings` are this task's own defaults, by flat config names; `strategies` those that evolution
-    strategies (the outer loops es and neat-es) have beside them."""
+    strategies (the outer loops es and neat-es) have beside them, `differentiable` those of the outer loop gradient."""
 
     name: str
     id: str  # Gymnasium id, `module:id` or `module:callable`
@@ -53,6 +53,7 @@ class Task(NamedTuple):
     unbounded_below: bool = False  # returns have no least value: those below the range have loss 1
     settings: Mapping[str, Any] = MappingProxyType({})
     strategies: Mapping[str, Any] = MappingProxyType({})
+    differentiable: Mapping[str, Any] = MappingProxyType({})
     env_kwargs: tuple[tuple[str, Any], ...] = ()  # arguments of the environment
     maker: Callable[[], Any] | None = None  # what makes it, where that is a Python function
     native: str = ""  # the simulator of our own that plays it (simulators.py)
@@ -89,6 +90,12 @@ def _boxes(name: str, env_id: str, inputs: tuple[str, ...], actions: tuple[str, 
 STRATEGIES: Mapping[str, Any] = MappingProxyType({
     "normalize_observations": True, "output_transform": "none", "generations": 400,
     "rule": "none",  # plasticity earned nothing on stationary tasks; --rule hebb turns it on
+})  # fmt: skip
+
+# Of differentiable plasticity on every task: activations that have a gradient everywhere, and nothing is inherited but
+# what the gradient learned.
+DIFFERENTIABLE: Mapping[str, Any] = MappingProxyType({
+    "activation_default": "tanh", "activation_options": ("tanh",), "inheritance": "darwinian", "evolve_rate": True,
 })  # fmt: skip
 
 # On the walkers one long episode says more than three short ones.
@@ -151,13 +158,25 @@ TASKS: dict[str, Task] = {
 _HEAVY_POLE = ("env masspole=1 from=200", "env total_mass=2 from=200", "env polemass_length=0.5 from=200")
 _PLACES = ("turn", "end", "home", "reward")
 _SMALL: dict[str, Any] = {"generations": 500}
+_MODULATED: dict[str, Any] = {
+    "rule": "hebb", "gate": "modulator", "lr": 2.0, "trace_decay": 0.8, "weight_limit": 2.0, "output_transform": "none",
+    "gradient_spread": 0.5, "episodes": 20, "generations": 40,
+}  # fmt: skip
+_BITS = tuple(f"bit {i}" for i in range(100))
+# The authors' network: y <- tanh(w y + 20 input), its trace's rate learned from 0.01 on.
+_ASSOCIATIVE: dict[str, Any] = {
+    "topology": "associative", "feed_forward": False, "rule": "hebb", "gate": "none", "lr": 0.01, "weight_decay": 0.01,
+    "evolve_decay": True, "weight_limit": float("inf"), "output_transform": "none", "response_init_mean": 0.4,
+    "gradient_rate": 0.001, "gradient_norm": float("inf"), "gradient_lives": 2, "gradient_updates": 20, "episodes": 20,
+    "generations": 25,
+}  # fmt: skip
 
 
 def _maze(name: str, native: str, maker: str, steps: int, returns: tuple[float, float]) -> Task:
     return Task(
         name, f"neol.envs.maze_env:{maker}", steps, _PLACES, ("way",), bounded((-1.0,), (1.0,)), _numbers(_PLACES),
         (1,), resets_fully=True, step_seconds=5e-7, returns=returns, settings=_SMALL, native=native,
-        film_fps=8,
+        film_fps=8, differentiable=_MODULATED,
     )  # fmt: skip
 
 
@@ -204,6 +223,12 @@ CHANGING_TASKS: dict[str, Task] = {
             "bandit", "neol.envs.maze_env:Bandit", 100, ("one", "reward", "arm 0", "arm 1"), ("arm 0", "arm 1"),
             (Component(ARGMAX, 0, 2),), _numbers(("one", "reward", "arm 0", "arm 1")), action_dtype="int64",
             resets_fully=True, step_seconds=5e-7, returns=(0.0, 100.0), settings=_SMALL, native="bandit", film_fps=8,
+            differentiable=_MODULATED,
+        ),
+        Task(
+            "patterns", "neol.envs.patterns:Patterns", 106, _BITS, _BITS, bounded((-1.0,) * 100, (1.0,) * 100),
+            _numbers(_BITS), (100,), resets_fully=True, step_seconds=1e-4, settings=_SMALL,
+            differentiable=_ASSOCIATIVE,
         ),
         *map(_motors, (1, 2, 4, 8)),
         _boxes(

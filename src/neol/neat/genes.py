@@ -273,6 +273,15 @@ GENES: tuple[Gene, ...] = (
     Gene("presynaptic", CONNECTION, _COEFFICIENT, json="B", searchable=1.0, switch="abcd"),
     Gene("postsynaptic", CONNECTION, _COEFFICIENT, json="C", searchable=1.0, switch="abcd"),
     Gene("constant", CONNECTION, _COEFFICIENT, json="D", searchable=1.0, switch="abcd"),
+    # Part of the way to decay_to that weights go back at every update; a champion's file has it as weight_decay.
+    Gene(
+        "decay",
+        GENOME,
+        Number(stdev=0.05, low=0.0, high=1.0, mutate_rate=0.3, mutate_power=0.02),
+        json=None,
+        searchable=1.0,
+        switch="decay",
+    ),
     # A modulatory node sends no signal: it gates the plasticity of the connections into the nodes that it reaches.
     Gene("role", NODE, Option(ROLES, mutate_rate=0.02), switch="modulator"),
 )

@@ -93,12 +93,13 @@ class Plasticity(NamedTuple):
     mean_rate: float  # of the reward's running mean
     decay: float
     keeps_birth: float  # weights decay to what they were at birth times this: 1 or 0
+    own_decay: bool  # decay is a gene
     birth_spread: float  # weights at birth are drawn in [-spread, spread]; 0 = inherited
 
 
 def plasticity(config: PlasticityConfig) -> Plasticity:
     by_reward = config.gate in ("reward", "advantage")
-    own = config.evolve_rate or config.rule == "abcd"
+    own = config.evolve_rate or config.rule == "abcd" or config.evolve_decay
     return Plasticity(
         rule=RULE_ID[config.rule],
         rate=config.lr * config.reward_scale if by_reward else config.lr,
@@ -114,5 +115,6 @@ def plasticity(config: PlasticityConfig) -> Plasticity:
         mean_rate=config.reward_mean_rate,
         decay=config.weight_decay,
         keeps_birth=float(config.decay_to == "birth"),
+        own_decay=config.evolve_decay,
         birth_spread=config.birth_spread if config.birth == "drawn" else 0.0,
     )

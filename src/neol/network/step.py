@@ -113,7 +113,7 @@ def learn_generally(ph, slots, b, reward, plastic):
     start, stop = ph.node_start[p], ph.node_start[p + 1]
     base = ph.edge_start[start]
     value, weight, trace, birth = slots.value[b], slots.weight[b], slots.trace[b], slots.birth[b]
-    m = plastic.rate
+    m, decay = plastic.rate, ph.decay[p] if plastic.own_decay else plastic.decay
     if plastic.gate == ADVANTAGE:
         above = reward - slots.reward_mean[b]
         m *= above
@@ -142,7 +142,7 @@ def learn_generally(ph, slots, b, reward, plastic):
                 change = abcd(x, y, z, ph.correlation[e], ph.presynaptic[e], ph.postsynaptic[e], ph.constant[e])
             else:
                 change = local_trace(plastic.rule, x, y, w, theta, z, plastic.trace_decay)
-            moved = w + gate * ph.rate[e] * change - plastic.decay * (w - plastic.keeps_birth * birth[e - base])
+            moved = w + gate * ph.rate[e] * change - decay * (w - plastic.keeps_birth * birth[e - base])
             weight[e - base] = clip(w if math.isnan(moved) else moved, plastic.weight_limit)
 
 

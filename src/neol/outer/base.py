@@ -90,6 +90,12 @@ def declaration(loop: OuterLoop, problem: Problem) -> Declared:
     return {**like(rest), **{g: Population(problem.inputs, problem.outputs) for g in genomes}}
 
 
+def own_steps(loop: OuterLoop) -> int:
+    """Env steps that a loop took itself (`own_env_steps`, if it has it) to make the population of the last `ask`,
+    beside those of the rollouts that it was told of."""
+    return int(getattr(loop, "own_env_steps", 0))
+
+
 def best(genomes: Genomes, merit: np.ndarray, count: int) -> Genomes:
     """The `count` genomes of highest merit f8 (P,), in that order; of equals the first."""
     return take(genomes, np.argsort(-merit, kind="stable")[:count])

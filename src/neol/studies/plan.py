@@ -5,8 +5,8 @@
     [base]                # settings of all arms, by the flat names of `neol train`
     [[arm]]               # name, label, and what it sets; `control = false`: without its matched control;
                           # `algorithm = "ppo"` or "sac": a baseline, or with `evolve_share = 0.3` an outer loop for
-                          # that part of max_env_steps, whose champion's weights gradients train; `tasks`: only on these;
-                          # `role`: plastic, control or oracle, for the report's adaptation score
+                          # that part of max_env_steps, whose champion's weights gradients train; `tasks`: on these
+                          # alone; `role`: plastic, control or oracle, for the report's adaptation score
     [grid]                # field = [values]: every combination of them
     [task.NAME]           # settings of a task, and [task.NAME.arm.NAME] of an arm on it
 
@@ -52,7 +52,7 @@ _NOT_IN_ARMS = ("task", "seed", *HOW)
 _OF_NODES = ("preactivation_limit", "output_transform", "birth", "birth_spread")
 _OF_UPDATES = (
     "rule", "lr", "reward_scale", "trace_decay", "bcm_tau", "evolve_rate", "gate", "reward_mean_rate", "weight_decay",
-    "decay_to",
+    "decay_to", "evolve_decay",
 )  # what does not act where lr = 0  # fmt: skip
 LONGEST = 150  # characters of a label, so that those of controls are shorter than 200, too
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.IGNORECASE)

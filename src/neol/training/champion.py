@@ -6,6 +6,7 @@ them once more, and only then is the chosen one's return measured, on episodes t
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 from neol import seeding
 from neol.config.checks import trial_weights
 from neol.config.schema import Config
+from neol.config.sections import PlasticityConfig
 from neol.deploy import network_json, task_interface
 from neol.envs.tasks import Task
 from neol.errors import NeolError
@@ -170,12 +172,19 @@ def document(
     """champion.json: one genome with all that it needs to be deployed."""
     evolved = config.evolution.evolved
     out = network_json.to_document(phenotype, genome, 0, not config.neat.feed_forward, evolved)
-    out["plasticity"] = network_json.plasticity_to_json(config.plasticity)
+    out["plasticity"] = network_json.plasticity_to_json(_settled(config.plasticity, genome))
     out["interface"] = task_interface.to_document(task, normal, count)
     if (trained := life_document(config)) != life_document(Config()):
         out["life"] = trained
     out["metadata"] |= {"task": task.name, "max_steps": config.rollout.max_steps, **metadata}
     return network_json.dump(out)
+
+
+def _settled(settings: PlasticityConfig, genome: Genomes) -> PlasticityConfig:
+    """The settings with what this genome made of them."""
+    if not settings.evolve_decay:
+        return settings
+    return dataclasses.replace(settings, evolve_decay=False, weight_decay=float(genome.decay[0]))
 
 
 def life_document(config: Config) -> dict[str, Any]:

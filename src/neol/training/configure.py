@@ -15,7 +15,7 @@ from neol.config.schema import Config, check_value, parse_toml
 from neol.config.substrates import HYPERNEAT
 from neol.envs.registry import Maker, choose_engine, find, parse_kwargs
 from neol.envs.senses import with_senses
-from neol.envs.tasks import STRATEGIES, Task
+from neol.envs.tasks import DIFFERENTIABLE, STRATEGIES, Task
 from neol.envs.trust import check_trusted
 from neol.errors import NeolError, nearest
 from neol.files import slug
@@ -69,6 +69,8 @@ def base_settings(task: Task, preset: str, rule: str, outer: str, encoding: str 
     of_cppns = HYPERNEAT if encoding == "hyperneat" else {}
     if preset != "default":
         return {**preset_settings(preset, rule), **of_cppns}
+    if outer == "gradient":
+        return {**task.settings, **DIFFERENTIABLE, **task.differentiable}
     return {**task.settings, **({**STRATEGIES, **task.strategies} if outer in ("es", "neat-es") else {}), **of_cppns}
 
 

@@ -24,7 +24,16 @@ from neol.neat.checked import Population
 from neol.neat.genome import Genomes, concatenate, empty_genomes, from_arrays, take, to_arrays
 from neol.network.normalization import IDENTITY, Moments, from_moments, merged, no_moments
 from neol.network.phenotype import Phenotypes, gene_weights
-from neol.outer.base import LoopMaker, Outcome, Problem, check_advanced, checked_metrics, declaration, population
+from neol.outer.base import (
+    LoopMaker,
+    Outcome,
+    Problem,
+    check_advanced,
+    checked_metrics,
+    declaration,
+    own_steps,
+    population,
+)
 from neol.outer.registry import loop_name, make_loop
 from neol.rollout.attributes import check_attributes
 from neol.rollout.determinism import repeats
@@ -205,7 +214,8 @@ class Training:
             **(agreement_columns(by_life) if self.config.rollout.most_episodes else {}),
         }
         return HistoryRow(
-            self.outer.generation, self.history.env_steps + result.env_steps, float(fitness[best]),
+            self.outer.generation, self.history.env_steps + result.env_steps + own_steps(self.outer),
+            float(fitness[best]),
             float(fitness.mean()), float(np.median(fitness)), float(returns.max()), float(returns.mean()),
             float(verdict.kept(result.steps).mean()), more,
         )  # fmt: skip
@@ -311,7 +321,7 @@ class Training:
             executor=r.executor,
             threads=self.engine.threads,
             events=count_events(self.folder),
-            versions=run_folder.versions(),
+            versions=run_folder.versions(*getattr(self.outer, "packages", ())),
         )
 
     def close(self) -> None:
