@@ -72,10 +72,8 @@ def _measured(study: Study, rows: list[Row], world: tuple[str, ...]) -> dict[str
         if runs.setdefault((role, tuple(r.run for r in own)), arm.name) != arm.name:
             continue
         for r in own:
-            config = study.config(r.run)
-            change, test = (
-                (config.world.change, config.world.test_change) if isinstance(config, Config) else (config.change, ())
-            )
+            config = study.config(r.run).flat()
+            change, test = config["change"], config.get("test_change", ())
             at_home = role == ORACLE and not change
             value = r.held_out if change == world or at_home else r.tested if test == world else None
             if value is not None:
