@@ -258,7 +258,9 @@ def _muted(text: str) -> str:
 def _budgets(study: Study) -> str:
     items = "".join(f"<li>{escape(budget(study, task))}</li>" for task in study.tasks)
     missing = len({r.key for r in study.rows if r.status != "done"})
-    left = "<p>The tests take the number of seeds as fixed beforehand: seeds that are added because of what these showed "
+    left = (
+        "<p>The tests take the number of seeds as fixed beforehand: seeds that are added because of what these showed "
+    )
     left += "would make p too small.</p>"
     if missing:
         left += (
