@@ -9,12 +9,13 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from forked import ForkServer
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from no_jax import _jax_stays_out, pytest_collection_finish  # noqa: F401 for every test
@@ -106,6 +107,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     patience = time.monotonic() + 600.0
     while not all(file.exists() for file in done.values()) and time.monotonic() < patience:
         time.sleep(0.1)
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    """Starts `neol` in processes of its own, at once."""
+    server = ForkServer(tmp_path_factory.mktemp("forks"))
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="session")

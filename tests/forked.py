@@ -26,9 +26,9 @@ LOADS = (
 class Forked:
     """A process of `neol`, with what tests use of subprocess.Popen."""
 
-    def __init__(self, server: ForkServer, words: list[str], place: Path) -> None:
-        self._server, self._texts = server, [place / "out", place / "err"]
-        self.pid: int = server.ask(words=words, texts=[str(t) for t in self._texts])
+    def __init__(self, server: ForkServer, words: list[str], texts: list[Path], folder: Path) -> None:
+        self._server, self._texts = server, texts
+        self.pid: int = server.ask(words=words, texts=[str(t) for t in texts], folder=str(folder))
         self.returncode: int | None = None
 
     def poll(self, how: int = os.WNOHANG) -> int | None:
@@ -40,9 +40,12 @@ class Forked:
         if self.poll() is None:
             os.kill(self.pid, number)
 
+    def wait(self) -> int | None:
+        return self.poll(0)
+
     def communicate(self) -> tuple[str, str]:
         """Wait for its end; its standard output and standard error."""
-        self.poll(0)
+        self.wait()
         out, err = (t.read_text(encoding="utf-8") for t in self._texts)
         return out, err
 
@@ -62,18 +65,19 @@ class ForkServer:
         print(json.dumps(request), file=self._process.stdin, flush=True)
         return json.loads(self._process.stdout.readline())
 
-    def start(self, words: list[str]) -> Forked:
+    def start(self, words: list[str], folder: Path = Path()) -> Forked:
+        """`neol WORDS`, in this folder."""
         self._started += 1
-        place = self._folder / str(self._started)
-        place.mkdir()
-        return Forked(self, words, place)
+        texts = [self._folder / f"{self._started}.{name}" for name in ("out", "err")]
+        return Forked(self, words, texts, folder.resolve())
 
     def close(self) -> None:
         self._process.communicate()
 
 
-def become(words: list[str], texts: list[str]) -> None:
-    """This process, just forked, is `neol WORDS`, which writes into these files."""
+def become(words: list[str], texts: list[str], folder: str) -> None:
+    """This process, just forked, is `neol WORDS` in a folder, which writes into these files."""
+    os.chdir(folder)
     for fd, text in zip((1, 2), texts, strict=True):
         os.dup2(os.open(text, os.O_WRONLY | os.O_CREAT), fd)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 import numpy as np
 import psutil
+from forked import Forked, ForkServer
 
 from neol.deploy import task_interface
 from neol.deploy.plastic_network import PlasticNetwork
@@ -48,25 +49,10 @@ def served(folder: Path, *words: str) -> Iterator[Address]:
         process.wait(10)
 
 
-def train(folder: Path, *words: str, wait: bool = True) -> subprocess.Popen[bytes]:
+def train(forks: ForkServer, folder: Path, *words: str) -> Forked:
     """`neol train cartpole`, small, in a process of its own."""
-    small = (
-        "--pop-size",
-        "20",
-        "--episodes",
-        "1",
-        "--champion-episodes",
-        "2",
-        "--champion-trials",
-        "2",
-        "--threads",
-        "1",
-    )
-    command = [sys.executable, "-P", "-m", "neol", "train", "cartpole", "--out", str(folder), *small, *words]
-    process = subprocess.Popen(command, env=own_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    if wait:
-        assert process.wait(PATIENCE) == 0
-    return process
+    small = ("--pop-size=20", "--episodes=1", "--champion-episodes=2", "--champion-trials=2", "--threads=1")
+    return forks.start(["train", "cartpole", "--out", str(folder), *small, *words])
 
 
 async def text_until(socket: aiohttp.ClientWebSocketResponse, fits: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:

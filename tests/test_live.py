@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 import numpy as np
 import pytest
+from forked import ForkServer
 from live_client import Address, children, frame_until, run, served, stamps, text_until, train, wait_for
 
 from neol.cli.main import main
@@ -23,10 +24,10 @@ SEED = 0
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(forks: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one finished run."""
     home = tmp_path_factory.mktemp("live")
-    train(home / "done", "--generations", "2", "--rule", "hebb")
+    assert train(forks, home / "done", "--generations", "2", "--rule", "hebb").wait() == 0
     return home
 
 
@@ -266,7 +267,7 @@ def test_a_message_too_large_closes_its_websocket_alone(address: str) -> None:
     run(ask)
 
 
-def test_a_training_is_followed_through_a_kill_and_a_resume(tmp_path: Path) -> None:
+def test_a_training_is_followed_through_a_kill_and_a_resume(forks: ForkServer, tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     with served(tmp_path / "runs") as url:
 
@@ -274,7 +275,7 @@ def test_a_training_is_followed_through_a_kill_and_a_resume(tmp_path: Path) -> N
             async with session.ws_connect(url + "watch") as socket:
                 first = await text_until(socket, lambda m: "list" in m)
                 assert first["list"]["runs"] == []
-                process = train(tmp_path / "runs" / "a", "--generations", "100000", wait=False)
+                process = train(forks, tmp_path / "runs" / "a", "--generations", "100000")
                 try:
                     await text_until(socket, lambda m: m.get("list", {}).get("runs"))
                     await socket.send_json({"do": "watch", "runs": ["a"]})
@@ -287,7 +288,7 @@ def test_a_training_is_followed_through_a_kill_and_a_resume(tmp_path: Path) -> N
                     socket, lambda m: m.get("list", {}).get("runs", [{}])[0].get("state") != "running"
                 )
                 before = stopped["list"]["runs"][0]["generation"]
-                again = train(tmp_path / "runs" / "a", "--generations", str(before + 200), "--resume", wait=False)
+                again = train(forks, tmp_path / "runs" / "a", "--generations", str(before + 200), "--resume")
                 try:
                     more = await text_until(socket, lambda m: ((m.get("run") or {}).get("generation") or 0) > before)
                     seen = more["run"]["columns"]["generation"]

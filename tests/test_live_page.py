@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import ForkServer
 from live_client import Address, champion, served, train, wait_for
 
 from neol.deploy import network_json
@@ -79,7 +80,9 @@ class Seen:
         self.page.context.close()
 
 
-def test_a_training_is_watched_through_its_third_generation_a_kill_and_a_resume(browser: Any, tmp_path: Path) -> None:
+def test_a_training_is_watched_through_its_third_generation_a_kill_and_a_resume(
+    browser: Any, forks: ForkServer, tmp_path: Path
+) -> None:
     folder = tmp_path / "runs"
     folder.mkdir()
     with served(folder) as url:
@@ -87,7 +90,7 @@ def test_a_training_is_watched_through_its_third_generation_a_kill_and_a_resume(
         seen.page.goto(url)
         seen.until("neolLive.list")
         seen.page.evaluate("() => { window.same = true; }")
-        process = train(folder / "a", "--generations", "100000", wait=False)
+        process = train(forks, folder / "a", "--generations", "100000")
         try:
             seen.page.wait_for_selector("tbody a")
             seen.page.click("tbody a")
@@ -98,7 +101,7 @@ def test_a_training_is_watched_through_its_third_generation_a_kill_and_a_resume(
             process.send_signal(signal.SIGKILL)
             process.wait()
         at = seen.page.evaluate("neolLive.runs.a.generation")
-        again = train(folder / "a", "--generations", "100000", "--resume", wait=False)
+        again = train(forks, folder / "a", "--generations", "100000", "--resume")
         try:
             seen.until(f"neolLive.runs.a.generation > {at} && neolLive.runs.a.state === 'running'")
         finally:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forked import ForkServer
 
 import neol
 from neol.errors import NeolError
@@ -291,10 +292,9 @@ def test_only_one_process_works_on_a_folder(tmp_path: Path) -> None:
     assert not [f for f in (tmp_path / "run").iterdir() if f.name.startswith(".")]
 
 
-def test_runs_that_begin_at_once_without_out_get_a_folder_each(tmp_path: Path) -> None:
-    code = f"import neol; neol.train('cartpole', **{TINY!r})"
-    words = [sys.executable, "-c", code]
-    runs = [subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+def test_runs_that_begin_at_once_without_out_get_a_folder_each(forks: ForkServer, tmp_path: Path) -> None:
+    words = ["train", "cartpole", "--quiet", *(f"--{k.replace('_', '-')}={v}" for k, v in TINY.items())]
+    runs = [forks.start(words, tmp_path) for _ in range(3)]
     assert [r.communicate()[1] for r in runs] == [""] * 3
     assert len([p for p in (tmp_path / "runs").iterdir() if (p / "summary.json").exists()]) == 3
 

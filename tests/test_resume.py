@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +54,6 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """What the tiny run leaves when nothing happens to it."""
     return outcome(train("lunarlander", out=tmp_path_factory.mktemp("whole") / "run", **TINY).path)
-
-
-@pytest.fixture(scope="module")
-def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
-    server = ForkServer(tmp_path_factory.mktemp("forks"))
-    yield server
-    server.close()
 
 
 def words_of(folder: Path, settings: dict[str, Any]) -> list[str]:

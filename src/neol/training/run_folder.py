@@ -16,6 +16,7 @@ import platform
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -300,12 +301,17 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def versions(*more: str) -> dict[str, str]:
     """Versions of everything that results may depend on."""
+    out = {"python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}
+    names = ("neol", "numpy", "numba", "llvmlite", "envpool", "gymnasium", "mujoco", "ray", *more)
+    return out | {name: _version(name) for name in names}
+
+
+@cache
+def _version(package: str) -> str:
+    """Read once: to parse a package's metadata takes milliseconds, a quarter of a tiny run."""
     import importlib.metadata
 
-    out = {"python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}
-    for name in ("neol", "numpy", "numba", "llvmlite", "envpool", "gymnasium", "mujoco", "ray", *more):
-        try:
-            out[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            out[name] = "not installed"
-    return out
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
