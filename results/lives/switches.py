@@ -7,7 +7,7 @@ dw = eta x y - lambda w in life, with one fixed eta for all; the gain is what pl
 200, over the same network without it. Here: lambda = 0, weights within +-10. For each of 20 seeds one middling network
 (of 60 after three generations of NEAT on cartpole without a switch, that whose reward after the switch is nearest to
 150 of 300) and one perfect (300, where there is one). eta is chosen by the mean gain of all networks on 20 lives each,
-and measured on 50 others.
+and measured on 50 others; and on the same without a switch: is it adaptation, or a better network?
 """
 
 from __future__ import annotations
@@ -77,9 +77,13 @@ def measured(task_name: str, genomes: Genomes) -> dict[str, object]:
     static = second_phase(task_name, genomes, 0.0, seeding.HELD_OUT, 50)
     gain = second_phase(task_name, genomes, best, seeding.HELD_OUT, 50) - static
     low, high = stats.mean_interval(gain)
+    plain = [second_phase("cartpole", genomes, eta, seeding.HELD_OUT, 50) for eta in (0.0, best)]
+    without = stats.mean_interval(plain[1] - plain[0])
     return {
         "networks": len(gain), "baseline": float(static.mean()), "best_eta": best, "gain": float(gain.mean()),
         "gain_low": low, "gain_high": high, "gain_by_network": gain.tolist(), "static_by_network": static.tolist(),
+        "baseline_without_switch": float(plain[0].mean()), "gain_without_switch": float((plain[1] - plain[0]).mean()),
+        "gain_without_switch_low": without[0], "gain_without_switch_high": without[1],
         "mean_gain_by_eta_on_selection_lives": {str(eta): float(g.mean()) for eta, g in gains.items()},
     }  # fmt: skip
 
