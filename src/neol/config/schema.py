@@ -192,6 +192,11 @@ def check_together(config: Config) -> None:
     trial_weights(r.trial_weights, r.trials)
     parse_changes(config.world.change)
     parse_changes(config.world.test_change)
+    if config.run.novelty > 0.0 and not r.normalize_observations:
+        raise NeolError(
+            f"novelty = {config.run.novelty} is not allowed; behaviours are told apart by what was seen, which needs "
+            "normalize_observations = true."
+        )
     least = max(n.min_species_size, n.elitism)
     if n.pop_size < 2 * least:
         raise NeolError(

@@ -66,6 +66,10 @@ class RunConfig:
     """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
     fitness_target: float = field(default=math.inf, metadata=_basic(_range(-1e300)))
     """Stop when a generation's best fitness reaches this; inf = never."""
+    novelty: float = field(default=0.0, metadata=_PROBABILITY)
+    """Part of novelty in what selection goes by: how unlike all others a genome's lives are; 0 = fitness alone."""
+    novelty_neighbours: int = field(default=15, metadata=_COUNT)
+    """Nearest behaviours that a genome's novelty is measured by (k)."""
     start: str = field(default="", metadata=_basic({"words": True}))
     """Begin from the champion of this run's folder or network file, on a task with as many inputs and outputs."""
     champion_candidates: int = field(default=10, metadata=_range(1, 10**6))

@@ -24,6 +24,7 @@ NEUTRAL = "#888888"  # the reference, and a control that several arms share
 FONT = 8.0
 POINTS = 120  # along the x axis of a convergence plot
 FEW = 5  # runs, below which an interval would say more about their number than about them
+WIDE = 40  # characters of a label, from which on two do not stand side by side
 MOST_MOVED = 8  # weights that a lifetime names
 
 
@@ -84,7 +85,9 @@ def draw_convergence(path: Path, curves: Sequence[Curve], xlabel: str, ylabel: s
     from matplotlib.ticker import EngFormatter
 
     last = max(float(x[-1]) for c in curves for x in c.xs)
-    with _figure(path, 4.6, 3.3) as figure:
+    columns = 1 if max(len(c.look.label) for c in curves) > WIDE else 2
+    rows = -(-len(curves) // columns)
+    with _figure(path, 4.6, 3.3 + 0.16 * max(0, rows - 4)) as figure:  # as much room for more names
         axes = figure.subplots()
         for c in curves:
             begun, ended = max(float(x[0]) for x in c.xs), max(float(x[-1]) for x in c.xs)
@@ -101,7 +104,7 @@ def draw_convergence(path: Path, curves: Sequence[Curve], xlabel: str, ylabel: s
         axes.set_xlim(0, last or 1)  # one generation: generation 0 alone
         if last >= 10_000:
             axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=FONT, handlelength=2.6)
+        figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=FONT, handlelength=2.6)
 
 
 def draw_means(path: Path, samples: Sequence[tuple[Look, np.ndarray, np.ndarray]], xlabel: str) -> None:
@@ -158,7 +161,7 @@ def draw_adaptation(
 ) -> None:
     """An arm a line, every run a point, its mean a bar; the way from what needs no learning (score 0) to what an oracle
     gets (score 1) is shaded, and the axis at the top counts in scores."""
-    with _figure(path, 4.6, 1.35 + 0.28 * len(samples)) as figure:
+    with _figure(path, 5.8, 1.35 + 0.28 * len(samples)) as figure:
         axes = figure.subplots()
         if full is not None and full > none:
             axes.axvspan(none, full, color="#009E73", alpha=0.10, lw=0)

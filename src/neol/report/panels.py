@@ -11,6 +11,7 @@ import numpy as np
 from neol.deploy.evaluation import lifetime
 from neol.deploy.plastic_network import PlasticNetwork
 from neol.errors import NeolError
+from neol.figures import style
 from neol.figures.network import draw_network
 from neol.files import file_stem
 from neol.report import paper
@@ -75,7 +76,7 @@ def _shared_look(study: Study, names: list[str], owners: dict[str, str], look: d
     if controls:
         of = ", ".join(study.label(owners[n]) for n in controls)
         labels.append(CONTROL_LABEL if only else f"control of {of} (lr = 0)")
-    return Look(" = ".join(labels), look[others[0]].colour if others else NEUTRAL, not others)
+    return Look(style.shown(" = ".join(labels), 70), look[others[0]].colour if others else NEUTRAL, not others)
 
 
 def convergence(study: Study, folder: Path) -> list[Figure]:

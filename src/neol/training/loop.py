@@ -49,6 +49,7 @@ from neol.training import champion, run_folder
 from neol.training.adaptive_episodes import AGREEMENT, agreement_columns, episodes_needed
 from neol.training.configure import Resolved, check_word, configure, default_folder, resolve
 from neol.training.history import History, HistoryRow, fraction_done, trial_columns
+from neol.training.novelty import Novelty
 from neol.training.observers import NOTE, Callback, Event, Generation, Observer, Observers, check_observers
 from neol.training.progress import TrainingProgress, wanted_here
 from neol.training.run import Run
@@ -74,6 +75,7 @@ class Training:
             check_attributes(self.task, world)
         self.encoding = encoding_in(resolved)
         self.outer = make_loop(problem_of(resolved), resolved.loop)
+        self.novelty = Novelty(self.config.run.novelty, self.config.run.novelty_neighbours, self.task.n_inputs)
         self.engine = open_engine(self.task, self.config.rollout, self.note, self.config.run.seed)
         start = resolved.start
         self.seen = start.seen if start and start.seen else no_moments(1, self.task.n_inputs)  # observations so far
@@ -118,7 +120,7 @@ class Training:
             keep = self.config.run.champion_candidates
             self.finalists = population(self.outer.candidates(outcome, keep), "candidates")
             self.archive = [*self.archive, take(self.finalists, [0])][-keep:]
-            self.outer.tell(outcome)
+            self.outer.tell(outcome._replace(fitness=self.novelty.blend(fitness, result.moments)))
             check_advanced(self.outer, row.generation)
             spent = time.monotonic() - started
             self.history.add(row, rollout_seconds, spent, time.process_time() - cpu, result.env_steps)
@@ -236,6 +238,7 @@ class Training:
             **to_arrays(self.finalists, "finalists"),
             **named("seen", self.seen._asdict()),
             **named("spaces", _spaces(self.task)),
+            **({"behaviours": self.novelty.archive} if self.novelty.weight else {}),
             **({"start": self.resolved.start.digest} if self.resolved.start else {}),
             **({"substrate": digest(self.resolved.substrate)} if self.resolved.substrate else {}),
         }
@@ -249,6 +252,7 @@ class Training:
         )
         declared: Declared = {
             **dict.fromkeys(("start", "substrate"), Array("u1", (32,), optional=True)),
+            **({"behaviours": Array("f8", ("A", 2 * inputs), high=1e300)} if self.novelty.weight else {}),
             **dict.fromkeys(("archive", "finalists"), Population(self.encoding.inputs, self.encoding.outputs, least=1)),
             **{f"seen.{k}": spec for k, spec in moments.items()},
             **{f"spaces.{k}": spec._replace(optional=True) for k, spec in SPACES.items()},
@@ -265,6 +269,7 @@ class Training:
         self.outer.restore(part(arrays, "outer"))
         archive, self.finalists = from_arrays(arrays, "archive"), from_arrays(arrays, "finalists")
         self.seen = Moments(**part(arrays, "seen"))
+        self.novelty.archive = arrays.get("behaviours", self.novelty.archive)
         self.archive = [take(archive, [i]) for i in range(len(archive.n_nodes))]
         if self.outer.generation != len(self.history.rows):
             raise NeolError(
