@@ -1,8 +1,8 @@
 """What decoding costs: P CPPNs painted onto a substrate of about 1,000 connections, beside a lander generation of P.
 
 CPPNs are those of generation 20 under selection by noise, so that they have grown as in a run. Both sides alternate in
-one process and one thread; the share is that of medians. The generation is NEAT's own (direct encoding, three episodes
-each): the same with painted networks takes longer, which the second share tells.
+one process and one thread; a share is that of medians, of wall and of CPU time (which a busy machine changes less). The
+generation is NEAT's own (direct encoding, three episodes each): with painted networks it takes longer (share_painted).
 
 Run: python benchmarks/hyperneat.py [--genomes P] [--rounds N]
 """
@@ -51,25 +51,29 @@ def measure(genomes: int, rounds: int) -> dict[str, Any]:
     plain = Neat(direct.evolution, task.n_inputs, task.n_outputs, 0)
     life, engine = life_of(task, direct.plasticity), EnvPoolEngine(task, task.max_steps, threads=1)
     times: dict[str, list[float]] = {"decode": [], "generation": [], "generation painted": []}
-    steps = 0
+    steps, cpu = 0, {name: list[float]() for name in times}
     for number in range(rounds + 1):
-        started = time.perf_counter()
+        started, cpu_started = time.perf_counter(), time.process_time()
         networks = encoding.compile(cppns)
-        decoded = time.perf_counter()
+        decoded, cpu_decoded = time.perf_counter(), time.process_time()
         which = Episodes(0, seeding.EPISODE, number, 3, True)
         result = engine.run(compile_phenotypes(plain.ask(), task.n_inputs, task.n_outputs), life, which)
         plain.tell(result.returns.mean(axis=1), None)
-        generation = time.perf_counter()
+        generation, cpu_generation = time.perf_counter(), time.process_time()
         engine.run(networks, life, which)
-        ended = time.perf_counter()
+        ended, cpu_ended = time.perf_counter(), time.process_time()
         if number:  # the first round warms up
             times["decode"].append(decoded - started)
             times["generation"].append(generation - decoded)
             times["generation painted"].append(ended - generation)
+            cpu["decode"].append(cpu_decoded - cpu_started)
+            cpu["generation"].append(cpu_generation - cpu_decoded)
+            cpu["generation painted"].append(cpu_ended - cpu_generation)
             steps += result.env_steps
         print(f"round {number} of {rounds}", file=sys.stderr)
     engine.close()
     medians = {name: statistics.median(values) for name, values in times.items()}
+    cpu_medians = {name: statistics.median(values) for name, values in cpu.items()}
     return {
         "genomes": genomes,
         "possible_connections": len(encoding.links.source),
@@ -78,8 +82,10 @@ def measure(genomes: int, rounds: int) -> dict[str, Any]:
         "cppn_connections": float(cppns.n_conns.mean()),
         "env_steps_per_generation": steps / rounds,
         "seconds": medians,
+        "cpu_seconds": cpu_medians,
         "share": medians["decode"] / medians["generation"],
         "share_painted": medians["decode"] / medians["generation painted"],
+        "cpu_share": cpu_medians["decode"] / cpu_medians["generation"],
         "target": TARGET,
     }
 

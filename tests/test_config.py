@@ -56,6 +56,10 @@ def value_of(name: str) -> st.SearchStrategy[Any]:
         return st.sampled_from(["full", "16", "8,8"])
     if name == "start":
         return st.sampled_from(["", "runs/lander", "champion.json"])
+    if name == "substrate":
+        return st.sampled_from(["task", "own.toml"])
+    if name == "substrate_hidden":
+        return st.sampled_from(["none", "5x5", "4x1,2x3"])
     if name == "ray_address":
         return st.sampled_from(["", "auto", "10.0.0.1:6379"])
     if kind is tuple or (choices and kind is not str):
@@ -88,6 +92,8 @@ def belongs_together(flat: dict[str, Any]) -> dict[str, Any]:
         out[least] = min(out[least], out["pop_size"] // 2)
     room = out["pop_size"] // max(out["elitism"], out["min_species_size"])
     out["target_species"] = min(out["target_species"], room)
+    if out["encoding"] == "hyperneat":
+        out |= {"inheritance": "darwinian", "feed_forward": True, "start": "", "gate": "reward"}
     return out
 
 

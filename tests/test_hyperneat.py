@@ -31,6 +31,7 @@ from neol.studies.plan import cells, parse_plan
 from neol.substrate.encoding import Hyperneat, encoding_of
 from neol.substrate.layout import Substrate, links_of, read_substrate, substrate_of, to_text
 from neol.substrate.places import places_of
+from neol.theory.pools import run_pool
 from neol.training import run_folder
 from neol.training.configure import configure
 from neol.training.loop import train
@@ -361,6 +362,11 @@ def test_drawings_of_substrate_and_patterns_are_the_same_bytes_twice(run: Path, 
     assert main(["draw", str(run)]) == 0
     assert first == {name: (run / name).read_bytes() for name in names}
     assert b"left leg" in first["substrate.svg"] and b"inputs to main" in first["patterns.svg"]
+
+
+def test_cppns_are_no_pool_of_topologies(run: Path) -> None:
+    with pytest.raises(NeolError, match="holds CPPNs"):
+        run_pool(run, 2, 8, 2)
 
 
 def test_a_resolution_is_for_tasks_that_have_one(run: Path, capsys: Any) -> None:

@@ -28,6 +28,7 @@ _OTHER_NAMES: dict[tuple[str, ...], str] = {
     ("normalize_observations",): "normalize norm_obs normalize_obs obs_norm vec_normalize normalise",
     ("feed_forward",): "recurrent rnn recurrence feedforward",
     ("num_hidden",): "hidden n_hidden hidden_nodes hidden_units hidden_size",
+    ("encoding",): "hyperneat cppn indirect genotype",
     ("inheritance",): "lamarckian darwinian lamarck",
     ("activation_default",): "activation activation_function nonlinearity",
     ("weight_mutate_power",): "sigma mutation_power mutation_std noise_std",

@@ -62,7 +62,7 @@ def draw_substrate(
         axes.set(xlim=(-2.1, 1.8), ylim=(at[:, 1].min() - 0.15, at[:, 1].max() + 0.2))
         drawn = f", the {len(order)} strongest are drawn" if len(order) < len(weight) else ""
         figure.text(0.02, 0.965, shown(title, 90), va="center", size=FONT + 2)
-        legend = f"{len(weight):,} of {substrate.connections:,} possible connections exist{drawn}; blue > 0, red < 0"
+        legend = f"{len(weight):,} of {substrate.connections:,} possible connections exist{drawn}; blue > 0, orange < 0"
         figure.text(0.02, 0.015, legend, color=MUTED, size=SMALL, va="bottom")
         save(figure, part)
     return target_path

@@ -17,8 +17,10 @@ from neol.training import run_folder
 def run_pool(folder: Path, size: int, inputs: int, outputs: int) -> Genomes:
     """M topologies of a run: its species' champions, then the best of its last generation, then of those before."""
     count("pool", size, LARGEST_POOL)
-    arrays = run_folder.read_checkpoint(folder, run_folder.read_config(folder))
-
+    config = run_folder.read_config(folder)
+    if config.run.encoding != "direct":
+        raise NeolError(f"'{folder}' holds CPPNs; a pool of topologies must be of a run with encoding = 'direct'.")
+    arrays = run_folder.read_checkpoint(folder, config)
     members = arrays.get("outer.species.member_of")
     names = ["finalists", "archive", *(["outer.genomes"] if members is not None else [])]
     used = {k: v for k, v in arrays.items() if k.rpartition(".")[0] in names}
