@@ -32,8 +32,8 @@ from neol.training import run_folder
 from neol.training.configure import configure
 
 COMMANDS = (
-    "train", "refine", "check", "evaluate", "adapt", "replay", "live", "draw", "export", "study", "report", "baseline",
-    "regret", "tasks",
+    "train", "refine", "finetune", "check", "evaluate", "adapt", "replay", "live", "draw", "export", "study", "report",
+    "baseline", "regret", "tasks",
 )  # fmt: skip
 TINY = (
     "--pop-size=10", "--generations=2", "--episodes=1", "--max-steps=40", "--threads=1", "--champion-candidates=2",
@@ -191,6 +191,7 @@ def test_the_public_names_are_there() -> None:
     for name in (
         "train",
         "refine",
+        "finetune",
         "check",
         "load",
         "evaluate",

@@ -20,7 +20,6 @@ import pytest
 from finetune_lab import CASES, CHOICE, PPO, TINY, hybrid_config
 
 import neol
-from neol import seeding
 from neol.cli.main import main
 from neol.envs.tasks import TASKS
 from neol.errors import NeolError
@@ -88,7 +87,8 @@ def test_the_policy_without_noise_does_what_the_champion_does(
 ) -> None:
     case = f"{name} {algorithm}"
     ours, theirs = np.array(found[case]["ours"]), np.array(found[case]["theirs"])
-    assert np.abs(np.clip(ours, -1.0, 1.0) - theirs).max() <= 1e-5 if name != "pole" else (ours == theirs).all()
+    end = 0.999 if algorithm == "sac" else 1.0  # SAC keeps a little away from where atanh is infinite
+    assert np.abs(np.clip(ours, -end, end) - theirs).max() <= 1e-5 if name != "pole" else (ours == theirs).all()
     start = read_start(lab / name)
     memory = len(parameters_of(neol.load(lab / name).champion.network.phenotype).bias) if name == "recurrent" else 0
     assert found[case]["width"] == start.inputs + memory
@@ -174,9 +174,10 @@ def test_a_finetuned_champion_has_the_same_structure_and_deploys_like_any_other(
     assert s.parameters == before.summary.parameters
     assert run.history["env_steps"].tolist() == [128, 256, 384]
     assert run.history["weight_shift"][-1] > 0.0
-    seeds = seeding.episode_seeds(SMALL["seed"], seeding.HELD_OUT, 0, 1, CHOICE["champion_episodes"], True)
-    played = [neol.evaluate(run.champion, episodes=1, max_steps=60, seed=0) for _ in seeds[:1]]
-    assert np.isfinite(played[0].mean) and run.config.run.task == "lunarlander"
+    weights = [r.champion.weights for r in (run, before)]
+    assert (weights[0] == weights[1]) == s.champion_is_start
+    assert np.isfinite(neol.evaluate(run.path, episodes=2, max_steps=60).returns).all()
+    assert run.config.run.task == "lunarlander" and run.config.run.start == str(lab / "recurrent")
 
 
 def test_in_the_choice_of_the_champion_what_it_began_from_plays_as_much_as_the_best() -> None:

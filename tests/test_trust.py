@@ -129,9 +129,10 @@ def test_a_runs_folder_or_a_file_of_settings_makes_nobody_import_its_environment
     assert main(["train", "--out", "run", "--resume", *more]) == 2
     assert main(["train", "--out", "new", "--config", "run/config.toml", *more]) == 2
     assert main(["refine", "run", "--out", "new", "--quiet"]) == 2
+    assert main(["finetune", "run", "--out", "new", "--quiet"]) == 2
     with pytest.raises(NeolError, match="would import"):
         neol.refine(neol.load("run"), out="new")
-    assert capsys.readouterr().err.count("would import the module 'somebodys'") == 3
+    assert capsys.readouterr().err.count("would import the module 'somebodys'") == 4
     assert not imported() and not Path("new").exists()
     assert {f.name: f.read_bytes() for f in Path("run").iterdir()} == before
     assert main(["train", "somebodys:Env", "--out", "run", "--resume", *more]) == 0
