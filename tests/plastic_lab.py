@@ -88,11 +88,11 @@ def differences(task: str, **settings: Any) -> tuple[np.ndarray, np.ndarray]:
     life = plastic_life(resolved.config, space, problem.inputs, problem.outputs)
     lesson: Lesson = lesson_of(life, resolved.task, resolved.config)
     batch, vector = lesson.draw(0, 0, 0), to_vectors(space, topology)[0]
-    loss = jax.jit(lambda v: lesson.loss(v, batch)[0])
-    gradient = np.asarray(jax.grad(loss)(vector))
+    both = jax.jit(jax.value_and_grad(lambda v: lesson.loss(v, batch)[0]))
+    gradient = np.asarray(both(vector)[1])
     chosen = np.linspace(0, len(vector) - 1, 12).astype(int)
     small = 1e-6 * np.eye(len(vector))[chosen]
-    numeric = [float(loss(vector + e) - loss(vector - e)) / 2e-6 for e in small]
+    numeric = [float(both(vector + e)[0] - both(vector - e)[0]) / 2e-6 for e in small]
     return gradient[chosen], np.array(numeric)
 
 

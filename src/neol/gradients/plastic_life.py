@@ -35,7 +35,7 @@ _COEFFICIENTS = ("correlation", "presynaptic", "postsynaptic", "constant")  # A,
 _OJA, _BCM = RULE_ID["oja"], RULE_ID["bcm"]
 
 
-class Wires(NamedTuple):
+class IncomingEdges(NamedTuple):
     """Some of the edges into a block's nodes."""
 
     sources: np.ndarray  # i8 (S,) or (K, S)
@@ -47,8 +47,8 @@ class NodeBlock(NamedTuple):
 
     nodes: np.ndarray  # i8 (K,)
     activation: int
-    parts: tuple[Wires, ...]
-    gate: Wires  # from modulatory nodes
+    parts: tuple[IncomingEdges, ...]
+    gate: IncomingEdges  # from modulatory nodes
 
 
 class Genome(NamedTuple):
@@ -89,7 +89,7 @@ def blocks_of(w: Wiring) -> tuple[NodeBlock, ...]:
     return tuple(out)
 
 
-def _parts(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> tuple[Wires, ...]:
+def _parts(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> tuple[IncomingEdges, ...]:
     """These edges in one matrix where it has few holes; else those of sources that most nodes read, and the others."""
     sources, which, count = np.unique(w.source[edges], return_inverse=True, return_counts=True)
     if len(sources) * len(nodes) <= 1.5 * len(edges):
@@ -98,20 +98,20 @@ def _parts(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> tuple[Wires, ...]
     return (_shared(w, nodes, edges[common]), _own(w, nodes, edges[~common]))
 
 
-def _shared(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> Wires:
+def _shared(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> IncomingEdges:
     sources = np.unique(w.source[edges])
     matrix = np.full((len(nodes), len(sources)), len(w.source))
     matrix[np.searchsorted(nodes, w.target[edges]), np.searchsorted(sources, w.source[edges])] = edges
-    return Wires(sources, matrix)
+    return IncomingEdges(sources, matrix)
 
 
-def _own(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> Wires:
+def _own(w: Wiring, nodes: np.ndarray, edges: np.ndarray) -> IncomingEdges:
     rows = [edges[w.target[edges] == k] for k in nodes]
     width = max((len(row) for row in rows), default=0)
     sources, matrix = np.zeros((len(nodes), width), int), np.full((len(nodes), width), len(w.source))
     for k, row in enumerate(rows):
         sources[k, : len(row)], matrix[k, : len(row)] = w.source[row], row
-    return Wires(sources, matrix)
+    return IncomingEdges(sources, matrix)
 
 
 class PlasticLife:
