@@ -331,6 +331,27 @@ def test_config_toml_is_complete_and_reads_back(algorithm: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("evolve_share = 0.3", 'evolve_share = "a"', "evolve_share = 'a' is not allowed"),
+        ("interval = ", "interval = -", "is not allowed; it must be a whole number, at least 0"),
+        ('algorithm = "ppo"', "algorithm = [1]", "is not allowed"),
+        ("n_envs = ", "n_envs = -", "n_envs = -32 is not allowed"),
+        ("[hyperparameters]", "[others]", "must have the tables"),
+        ("n_envs = ", "n_envs = = ", "is not valid TOML"),
+        ("interval = ", "intervals = ", "is not that of a run of `neol finetune`"),
+    ],
+)
+def test_settings_from_somebody_else_are_taken_or_refused_in_a_sentence(old: str, new: str, words: str) -> None:
+    resolved = neol.configure("lunarlander", max_env_steps=1000)
+    text = finetune_config(resolved.config, resolved.task, "ppo", 0.3).to_toml()
+    head, mark, rest = text.partition(run_folder.FINETUNE)
+    assert old in rest
+    with pytest.raises(NeolError, match=words.replace("[", ".").replace("(", ".")):
+        finetune_settings.read(head + mark + rest.replace(old, new, 1), "it")
+
+
+@pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
         ("pole", ["--algorithm", "sac"], ("SAC needs continuous actions", "discrete; use ppo")),

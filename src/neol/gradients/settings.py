@@ -7,7 +7,6 @@ perceptron of thousands of weights, and wants more noise than one may think (doc
 
 from __future__ import annotations
 
-import dataclasses
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -97,24 +96,29 @@ def finetune_config(
     hyperparameters: Mapping[str, Any] | None = None,
 ) -> FinetuneConfig:
     """The complete, checked settings; a NeolError where they cannot be."""
-    if algorithm not in ALGORITHMS:
-        raise NeolError(f"algorithm = {algorithm!r} is not allowed; {nearest(str(algorithm), ALGORITHMS)}")
+    _check_own(algorithm, evolve_share, interval)
     _check_task(algorithm, task)
     _check_lives(evolution)
-    is_number = isinstance(evolve_share, int | float) and not isinstance(evolve_share, bool)
-    if not is_number or not 0.0 <= evolve_share < 1.0:
-        raise NeolError(f"evolve_share = {evolve_share!r} is not allowed; it must be at least 0 and below 1.")
     if evolve_share and evolution.run.start:
         raise NeolError("start is not allowed with evolve_share; what gradients begin from is evolved in the run.")
     if evolution.run.max_env_steps < 1:
         raise NeolError("max_env_steps = 0 is not allowed; gradients need a budget of env steps, at least 1.")
-    if not isinstance(interval, int) or isinstance(interval, bool) or interval < 0:
-        raise NeolError(f"interval = {interval!r} is not allowed; it must be a whole number, at least 0.")
     tuned = _DEFAULTS[algorithm] | _of_task(algorithm, task)
     changed = checked_hyperparameters(algorithm, _TYPES[algorithm], tuned, hyperparameters or {})
     return FinetuneConfig(
         evolution, algorithm, float(evolve_share), interval or _INTERVAL[algorithm], tuned | changed
     )  # fmt: skip
+
+
+def _check_own(algorithm: Any, evolve_share: Any, interval: Any) -> None:
+    """A NeolError where one of these alone cannot be."""
+    if algorithm not in ALGORITHMS:
+        raise NeolError(f"algorithm = {algorithm!r} is not allowed; {nearest(str(algorithm), ALGORITHMS)}")
+    is_number = isinstance(evolve_share, int | float) and not isinstance(evolve_share, bool)
+    if not is_number or not 0.0 <= evolve_share < 1.0:
+        raise NeolError(f"evolve_share = {evolve_share!r} is not allowed; it must be at least 0 and below 1.")
+    if not isinstance(interval, int) or isinstance(interval, bool) or interval < 0:
+        raise NeolError(f"interval = {interval!r} is not allowed; it must be a whole number, at least 0.")
 
 
 def _of_task(algorithm: str, task: Task) -> dict[str, Any]:
@@ -155,8 +159,8 @@ def _check_lives(config: Config) -> None:
             raise NeolError(f"{name} = {value!r} is not allowed in a run that is finetuned; {why}.")
 
 
-def read(text: str, source: str, task: Task | None = None) -> FinetuneConfig:
-    """The configuration that `to_toml` wrote."""
+def read(text: str, source: str) -> FinetuneConfig:
+    """The configuration that `to_toml` wrote. The task is not looked up: it may be code of somebody else's."""
     evolution, _, rest = text.partition(FINETUNE)
     try:
         tables = tomllib.loads(f"[finetune]\n{rest}")
@@ -164,27 +168,16 @@ def read(text: str, source: str, task: Task | None = None) -> FinetuneConfig:
         raise NeolError(f"{source} is not valid TOML: {e}.") from None
     if set(tables) != {"finetune", "hyperparameters"}:
         raise NeolError(f"{source} must have the tables [finetune] and [hyperparameters] at its end.")
-    config = Config.from_toml(evolution, source)
-    own, changed = tables["finetune"], tables["hyperparameters"]
     try:
-        if task is None:
-            return _plainly_read(config, changed, **own)
-        return finetune_config(config, task, **own, hyperparameters=changed)
+        return _read(Config.from_toml(evolution, source), tables["hyperparameters"], **tables["finetune"])
     except TypeError as e:
         raise NeolError(f"{source} is not that of a run of `neol finetune`: {e}.") from None
 
 
-def _plainly_read(
+def _read(
     config: Config, hyperparameters: Mapping[str, Any], algorithm: str, evolve_share: float, interval: int
 ) -> FinetuneConfig:
-    """Where the task is not at hand (it may be code of somebody else's): all that can be checked without."""
-    if algorithm not in ALGORITHMS:
-        raise NeolError(f"algorithm = {algorithm!r} is not allowed; {nearest(str(algorithm), ALGORITHMS)}")
+    _check_own(algorithm, evolve_share, interval)
     defaults = _DEFAULTS[algorithm]
     changed = checked_hyperparameters(algorithm, _TYPES[algorithm], defaults, hyperparameters)
-    return FinetuneConfig(config, algorithm, float(evolve_share), int(interval), {**defaults, **changed})
-
-
-def scaled_budget(config: FinetuneConfig, steps: int) -> FinetuneConfig:
-    """With another whole budget."""
-    return dataclasses.replace(config, evolution=config.evolution.replace(max_env_steps=steps))
+    return FinetuneConfig(config, algorithm, float(evolve_share), interval, {**defaults, **changed})
