@@ -86,7 +86,7 @@ def draw_convergence(path: Path, curves: Sequence[Curve], xlabel: str, ylabel: s
 
     last = max(float(x[-1]) for c in curves for x in c.xs)
     columns = 1 if max(len(c.look.label) for c in curves) > WIDE else 2
-    lines = -(-len(curves) // columns)  # of the legend
+    lines = -(-len(curves) // columns)
     with _figure(path, 4.6, 3.3 + 0.16 * max(0, lines - 4)) as figure:  # as much room for more names
         axes = figure.subplots()
         for c in curves:
