@@ -159,7 +159,7 @@ _PLACES = ("turn", "end", "home", "reward")
 _SMALL: dict[str, Any] = {"generations": 500}
 _MODULATED: dict[str, Any] = {
     "rule": "hebb", "gate": "modulator", "lr": 2.0, "trace_decay": 0.8, "weight_limit": 2.0, "output_transform": "none",
-    "gradient_spread": 0.5, "modulators": 8, "episodes": 20, "generations": 40,
+    "gradient_spread": 0.5, "episodes": 20, "generations": 40,
 }  # fmt: skip
 _BITS = tuple(f"bit {i}" for i in range(100))
 # The authors' network: y <- tanh(w y + 20 input), its trace's rate learned from 0.01 on.
