@@ -41,7 +41,7 @@ GATES = field_choices("gate")
 LEARNING = [r for r in RULE_ID if r != "none"]
 EVERY_MODE = list(itertools.product(LEARNING, GATES, (False, True)))
 SWITCHED = [g for g in GENES if g.switch]
-ALL_ON = {"rule": "abcd", "evolve_rate": True, "gate": "modulator"}
+ALL_ON = {"rule": "abcd", "evolve_rate": True, "gate": "modulator", "evolve_decay": True}
 
 by_mode = pytest.mark.parametrize("mode", EVERY_MODE, ids=["-".join(map(str, m)) for m in EVERY_MODE])
 
@@ -223,7 +223,7 @@ def evolved(config: Config, generations: int = 4) -> Genomes:
 def test_a_gene_that_is_off_has_its_default_everywhere_and_changes_no_other(gene: Any) -> None:
     off, on = evolved(Config()), evolved(Config().replace(**ALL_ON))
     assert (used_values(off, gene) == gene.default).all()
-    assert len(np.unique(used_values(on, gene))) >= (2 if gene.name == "role" else 100)
+    assert len(np.unique(used_values(on, gene))) >= {"role": 2, "decay": 5}.get(gene.name, 100)
     assert f"g.{gene.name}" not in to_arrays(off, "g")
     for genomes in (off, on):
         again = from_arrays(to_arrays(genomes, "g"), "g")
@@ -235,7 +235,7 @@ def test_a_gene_that_is_off_has_its_default_everywhere_and_changes_no_other(gene
 
 def test_plasticity_without_a_rule_or_rate_has_no_genes() -> None:
     assert Config().evolution.evolved == ()
-    assert Config().replace(**ALL_ON).evolution.evolved == ("rate", "abcd", "modulator")
+    assert Config().replace(**ALL_ON).evolution.evolved == ("rate", "abcd", "modulator", "decay")
     assert Config().replace(**ALL_ON, lr=0.0).evolution.evolved == ()
     assert Config().replace(**{**ALL_ON, "rule": "none"}).evolution.evolved == ()
 
@@ -255,7 +255,8 @@ def test_a_connection_that_a_modulatory_node_is_put_on_stays() -> None:
 @pytest.mark.parametrize(
     ("plastic", "names"),
     [
-        ({}, set()), ({"evolve_rate": True}, {"rate"}), ({"rule": "abcd"}, set(ABCD)), (ALL_ON, {"rate", *ABCD}),
+        ({}, set()), ({"evolve_rate": True}, {"rate"}), ({"rule": "abcd"}, set(ABCD)),
+        (ALL_ON, {"rate", "decay", *ABCD}),
     ],
 )  # fmt: skip
 def test_strategies_search_the_genes_that_are_on_and_begin_without_plasticity(plastic: Any, names: set[str]) -> None:
@@ -265,7 +266,7 @@ def test_strategies_search_the_genes_that_are_on_and_begin_without_plasticity(pl
     assert {SEARCHED[i].name for i in space.gene} == {"weight", "bias"} | names
     for topology in ("full", "4"):
         loop = EsLoop(Problem(INPUTS, OUTPUTS, 0, config.replace(topology=topology), (0.0, 1.0), False))
-        found = dict.fromkeys(names, 0.0) | ({"rate": 1.0} if plastic is ALL_ON else {})
+        found = dict.fromkeys(names - {"decay"}, 0.0) | ({"rate": 1.0} if plastic is ALL_ON else {})
         for name, value in found.items():
             mine = [SEARCHED[i].name == name for i in loop.space.gene]
             assert (loop.strategy.mean[mine] == value).all()
@@ -357,7 +358,7 @@ def test_a_champion_has_its_genes_and_learns_as_it_did(outer: str, tmp_path: Pat
     document = json.loads((tmp_path / "r" / "champion.json").read_text(encoding="utf-8"))
     assert all({"rate", "A", "B", "C", "D"} <= c.keys() for c in document["connections"])
     assert {n.get("role", "standard") for n in document["nodes"]} <= set(ROLES)
-    assert document["plasticity"]["gate"] == "modulator"
+    assert document["plasticity"]["gate"] == "modulator" and "evolve_decay" not in document["plasticity"]
     net, again = PlasticNetwork.from_json(tmp_path / "r" / "champion.json"), oracle.from_document(document)
     life: Life = ([[0.1, -0.2, 0.3, 0.4]] * 5, [1.0] * 5)
     outputs, weights = lived_alone(net, life)
