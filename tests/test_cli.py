@@ -662,7 +662,7 @@ def plausible(name: str) -> st.SearchStrategy[Any]:
         return st.one_of(
             st.floats(0, 1), st.floats(-50, 50), st.sampled_from([0.0, 1.0, np.inf, -np.inf, 1e300, 1e-300])
         )
-    if name == "change":
+    if name in ("change", "test_change"):
         return st.sampled_from(["action invert", "reward sign p=0.5", "observation noise=0.1 from=2..9", "none"])
     if kind is str:
         return st.sampled_from(["config", "off", "0.5", "0", "1", "mean", "last", "full", "4", "start"])

@@ -60,7 +60,7 @@ class RunConfig:
         metadata=_basic({**_choice("neat", "es", "neat-es", "hedge", "gradient"), "or_prefix": "python:"}),
     )
     """Outer loop: neat, es (one topology's weights), neat-es (evolving ones'), hedge (selects), gradient (descends)."""
-    encoding: str = field(default="direct", metadata=_basic(_choice("direct", "hyperneat")))
+    encoding: str = field(default="direct", metadata=_choice("direct", "hyperneat"))
     """What a genome is: the network itself (direct), or a CPPN that paints one onto a substrate (hyperneat)."""
     max_env_steps: int = field(default=0, metadata=_basic(_range(0, 2**62)))
     """Stop at the first generation that reaches this many environment steps; 0 = no limit."""
@@ -321,7 +321,7 @@ class NeatConfig:
 
 @dataclass(frozen=True)
 class SubstrateConfig:
-    """HyperNEAT, encoding = hyperneat: where nodes are, and how a CPPN's outputs become their connections."""
+    """What CPPNs paint on, and how: encoding = hyperneat."""
 
     substrate: str = field(default="task", metadata={"words": True})
     """Places of inputs, hidden nodes and outputs: task (by rule), or a TOML or JSON file such as RUN/substrate.json."""

@@ -1,1 +1,1 @@
-"""Gradients on evolved networks: a champion's own topology in JAX, trained by SBX's PPO or SAC."""
+"""Gradients: a champion's own topology trained by PPO or SAC, and plasticity learned through whole lives, both in JAX."""
