@@ -88,6 +88,10 @@ def belongs_together(flat: dict[str, Any]) -> dict[str, Any]:
             out[f"{gene}_options"] = (*out[f"{gene}_options"], out[f"{gene}_default"])
     out["workers"] = min(out["workers"], 1024)
     out["es_population"] += out["es_population"] == 1
+    out["normalize_observations"] |= out["novelty"] > 0.0
+    if out["most_episodes"]:
+        out["episodes"] = max(2, out["episodes"])
+        out["most_episodes"] = max(out["episodes"], out["most_episodes"])
     for least in ("elitism", "min_species_size"):
         out[least] = min(out[least], out["pop_size"] // 2)
     room = out["pop_size"] // max(out["elitism"], out["min_species_size"])

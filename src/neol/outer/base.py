@@ -119,13 +119,13 @@ RESERVED = (
     "generation", "env_steps", "best_fitness", "mean_fitness", "median_fitness", "best_return", "mean_return",
     "mean_steps", "best_nodes", "best_connections", "mean_nodes", "mean_connections", "mean_step_size",
     "mean_weight_change",
-    "episodes_played", "episodes_agreement",
 )  # fmt: skip  # columns of history.csv that are not the loop's
 
 
 def reserved(name: str) -> bool:
     """Whether a column of history.csv is NEOL's own."""
-    return name in RESERVED or re.fullmatch(r"(best|mean)_return_trial_\d+", name) is not None
+    now_and_then = r"(best|mean)_return_trial_\d+|episodes_(played|agreement)"
+    return name in RESERVED or re.fullmatch(now_and_then, name) is not None
 
 
 def checked_metrics(found: object, first: Mapping[str, float] | None) -> dict[str, float]:
