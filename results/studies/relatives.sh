@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# NEAT, NEAT-ES and HyperNEAT at 500,000 steps, 5 seeds, four tasks. About 40 minutes of one core; goes on from what stands in results/.
+set -euo pipefail
+NEOL=${NEOL:-.venv/bin/neol}
+OUT=${OUT:-runs/relatives}
+FROM=()
+[ -e "$OUT/study.sqlite" ] || FROM=(--from results/studies/relatives)
+"$NEOL" study run relatives "${FROM[@]}" --out "$OUT" --jobs 1
+"$NEOL" study export "$OUT" --database results/studies/relatives/study.sqlite
