@@ -7,3 +7,4 @@ FROM=()
 [ -e "$OUT/study.sqlite" ] || FROM=(--from results/studies/relatives)
 "$NEOL" study run relatives "${FROM[@]}" --out "$OUT" --jobs 1
 "$NEOL" study export "$OUT" --database results/studies/relatives/study.sqlite
+"$NEOL" report results/studies/relatives
