@@ -11,6 +11,7 @@ import pytest
 
 import neol
 from neol.outer.base import Outcome
+from neol.outer.es_loop import EsLoop
 from neol.outer.neat_es import LONGEST, PATIENCE, PROTECTED, Kind, NeatEsLoop
 from neol.outer.registry import make_loop
 from neol.outer.search_space import to_vectors
@@ -73,25 +74,24 @@ def test_species_and_threads_leave_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_the_mean_that_the_generation_leads_to_is_the_first_candidate() -> None:
-    loop = make_loop(problem_of(configure("cartpole", outer="es", es_population=8)))
+    loop = EsLoop(problem_of(configure("cartpole", outer="es", es_population=8)))
     fitness = np.arange(8.0)
     outcome = Outcome(fitness, fitness[:, None], np.ones((8, 1), np.int64), None)
     chosen = loop.candidates(outcome, 3)
     loop.tell(outcome)
-    assert np.array_equal(to_vectors(loop.space, chosen)[0], loop.strategy.mean)  # type: ignore[attr-defined]
+    assert np.array_equal(to_vectors(loop.kinds[0].space, chosen)[0], loop.kinds[0].strategy.mean)
     assert len(chosen.n_nodes) == 3
 
 
 def test_lamarckian_inheritance_moves_the_mean_to_what_lives_made_of_it() -> None:
     problem = problem_of(configure("cartpole", outer="es", es_population=8))
-    still, moved = make_loop(problem), make_loop(problem)
+    still, moved = EsLoop(problem), EsLoop(problem)
     fitness = np.arange(8.0)
     outcome = Outcome(fitness, fitness[:, None], np.ones((8, 1), np.int64), None)
     still.tell(outcome)
     moved.tell(outcome._replace(adapted=moved.ask().weight + 0.01))
-    assert moved.strategy.mean - still.strategy.mean == pytest.approx(  # type: ignore[attr-defined]
-        [0.0, 0.0, *[0.01] * 8], abs=1e-3
-    )
+    step = moved.kinds[0].strategy.mean - still.kinds[0].strategy.mean
+    assert step == pytest.approx([0.0, 0.0, *[0.01] * 8], abs=1e-3)
 
 
 def test_a_leader_that_makes_progress_is_not_challenged() -> None:
@@ -136,6 +136,58 @@ def test_among_equals_the_smaller_network_wins(smaller: bool) -> None:
     assert (loop.kinds[0] is young) == smaller
     assert young in loop.kinds if smaller else young not in loop.kinds
     assert rng is not None
+
+
+def racing(outer: str = "neat-es", **settings: Any) -> NeatEsLoop:
+    loop = make_loop(problem_of(configure("cartpole", outer=outer, es_population=6, **settings)))
+    assert isinstance(loop, NeatEsLoop)
+    return loop
+
+
+@pytest.mark.parametrize("outer", ["es", "neat-es"])
+def test_of_several_starts_the_better_half_goes_on_after_every_round_until_one_leads(outer: str) -> None:
+    loop, rng = racing(outer, es_starts=5, es_round=3), np.random.default_rng(0)
+    level = {0: 1.0, 1: 5.0, 2: 3.0, 3: 4.0, 4: 2.0}
+    assert np.array_equal(loop.shares, [6] * 5)
+    assert len(np.unique(loop.ask().weight, axis=0)) == 30  # no two starts draw the same
+    for left in ([1, 3, 2, 4, 0], [1, 3, 2, 4, 0], [1, 3], [1, 3], [1, 3], [1]):
+        tell(loop, level, rng)
+        assert [k.id for k in loop.kinds] == left
+    assert not loop.racing
+    assert loop.score == pytest.approx(5.0, abs=0.1)
+    assert len(loop.ask().n_nodes) == 6
+    for _ in range(PATIENCE + 1):
+        tell(loop, {1: 1.0}, rng)
+    assert len(loop.kinds) == (2 if outer == "neat-es" else 1)  # a fixed topology is never challenged
+    assert all(k.id in (1, 5) for k in loop.kinds)
+
+
+def test_a_start_that_improves_late_is_judged_by_its_last_generations() -> None:
+    loop, rng = racing(es_starts=2, es_round=20), np.random.default_rng(0)
+    for generation in range(20):
+        tell(loop, {0: 10.0, 1: 20.0 if generation > 9 else 0.0}, rng)
+    assert [k.id for k in loop.kinds] == [1]
+
+
+def test_a_search_that_begins_from_a_champion_has_one_start(tmp_path: Path) -> None:
+    run = neol.train("cartpole", out=tmp_path / "run", outer="es", generations=1, **TINY)
+    more = neol.train("cartpole", out=tmp_path / "more", outer="es", start=run, es_starts=4, generations=1, **TINY)
+    assert more.history["species"].tolist() == [1]
+    anew = neol.train("cartpole", out=tmp_path / "anew", outer="es", start=run, topology="start", es_starts=4,
+                      generations=1, **TINY)  # fmt: skip
+    assert anew.history["species"].tolist() == [4]
+
+
+@pytest.mark.parametrize("outer", ["es", "neat-es"])
+def test_a_race_that_is_resumed_has_the_same_bytes(outer: str, tmp_path: Path) -> None:
+    settings = {**TINY, "outer": outer, "es_starts": 4, "es_round": 2}
+    whole = neol.train("cartpole", out=tmp_path / "whole", generations=6, **settings)
+    assert whole.history["species"].tolist()[:5] == [4, 4, 2, 2, 1]
+    for stop in (1, 3):
+        neol.train("cartpole", out=tmp_path / f"{stop}", generations=stop, **settings)
+        parts = neol.train(out=tmp_path / f"{stop}", resume=True, generations=6, progress=False)
+        for name in ("history.csv", "champion.json"):
+            assert (whole.path / name).read_bytes() == (parts.path / name).read_bytes()
 
 
 def test_a_comparison_has_the_mean_and_the_error_of_what_was_told() -> None:
@@ -199,6 +251,17 @@ def test_training_steps_limit_training_alone(tmp_path: Path) -> None:
     assert run.summary.champion_return_mean > 20.0
 
 
+def test_episodes_are_whole_after_so_many_steps_the_same_when_resumed(tmp_path: Path) -> None:
+    settings = {**TINY, "max_steps": 200, "training_steps": 20, "whole_episodes_after": 600, "outer": "es"}
+    run = neol.train("cartpole", out=tmp_path / "run", generations=12, **settings)
+    short = np.concatenate([[0], run.history["env_steps"][:-1]]) < 600  # when the generation began
+    assert 0 < short.sum() < len(short)
+    assert run.history["best_return"][short].max() <= 20.0 < run.history["best_return"][~short].max()
+    neol.train("cartpole", out=tmp_path / "parts", generations=int(short.sum()) + 1, **settings)
+    parts = neol.train(out=tmp_path / "parts", resume=True, generations=12, progress=False)
+    assert (parts.path / "history.csv").read_bytes() == (run.path / "history.csv").read_bytes()
+
+
 @pytest.mark.parametrize("outer", ["es", "neat-es"])
 @pytest.mark.parametrize(
     ("name", "change"),
@@ -214,7 +277,7 @@ def test_training_steps_limit_training_alone(tmp_path: Path) -> None:
 def test_a_damaged_distribution_is_refused_in_one_sentence(outer: str, name: str, change: Any, tmp_path: Path) -> None:
     run = neol.train("cartpole", out=tmp_path / "run", outer=outer, es="cma", generations=2, **TINY)
     arrays = crafted.read(run.path)
-    key = f"outer.strategy{'' if outer == 'es' else '0'}.{name}"
+    key = f"outer.strategy0.{name}"
     arrays[key] = change(arrays[key])
     crafted.write(run.path, arrays)
     with pytest.raises(neol.NeolError, match="damaged") as caught:

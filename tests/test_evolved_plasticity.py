@@ -268,8 +268,8 @@ def test_strategies_search_the_genes_that_are_on_and_begin_without_plasticity(pl
         loop = EsLoop(Problem(INPUTS, OUTPUTS, 0, config.replace(topology=topology), (0.0, 1.0), False))
         found = dict.fromkeys(names - {"decay"}, 0.0) | ({"rate": 1.0} if plastic is ALL_ON else {})
         for name, value in found.items():
-            mine = [SEARCHED[i].name == name for i in loop.space.gene]
-            assert (loop.strategy.mean[mine] == value).all()
+            mine = [SEARCHED[i].name == name for i in loop.kinds[0].space.gene]
+            assert (loop.kinds[0].strategy.mean[mine] == value).all()
             assert len(np.unique(used_values(loop.ask(), next(g for g in GENES if g.name == name)))) > 10
 
 

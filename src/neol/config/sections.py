@@ -98,6 +98,8 @@ class RolloutConfig:
     """Longest episode (T_max); 0 = the task's own."""
     training_steps: int = field(default=0, metadata=_COUNT_OR_NONE)
     """Longest episode in training only: champions are chosen and measured on whole ones; 0 = as long as any."""
+    whole_episodes_after: int = field(default=0, metadata=_COUNT_OR_NONE)
+    """Environment steps after which training's episodes are whole, too, in spite of training_steps; 0 = never."""
     common_random_numbers: bool = True
     """All genomes of a generation meet the same episode seeds (fresh ones every generation)."""
     fitness_offset: float = field(default=0.0, metadata=_VALUE)
@@ -373,6 +375,10 @@ class EsConfig:
     """Learning rate of ars, openai and pgpe; 0 = what suits the strategy."""
     es_top: int = field(default=0, metadata=_range(0, 500_000))
     """Best directions that ars uses; 0 = half of them."""
+    es_starts: int = field(default=1, metadata=_range(1, 64))
+    """Searches that begin side by side, each with samples of its own; after every round the better half goes on."""
+    es_round: int = field(default=50, metadata=_range(1, 1_000_000))
+    """Generations of such a round, with es_starts > 1."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,10 @@
     challengers  founded from the leader, when it makes no more progress, by a structural mutation that keeps its
                  function (growth.py); each inherits mean, step size and covariance, widened by the new numbers
 
+    starts       where `es_starts` > 1 so many species begin with the first topology, each with a whole population of its
+                 own; after every `es_round` generations the better half goes on, until one leads (successive halving,
+                 Jamieson and Talwalkar 2016). Which gait a search falls into is luck; so try several.
+
 All species meet the same episodes, so they are compared pair by pair: d = median fitness of the challenger's samples -
 the leader's, as a running mean with its standard error. A challenger is protected for PROTECTED generations, and gets
 more samples the better it does. Then it takes the lead when d is above its error, and dies when it is below by twice as
@@ -31,7 +35,7 @@ from neol.outer import growth
 from neol.outer.base import Outcome, Problem, best
 from neol.outer.hall import Hall
 from neol.outer.search_space import SEARCHED, SearchSpace, same_numbers, search_space, to_genomes, to_vectors
-from neol.outer.strategy import HUGE, Strategy, knobs
+from neol.outer.strategy import CMA, HUGE, Strategy, knobs
 from neol.outer.topology import starting_topology
 
 PROTECTED, LONGEST = 8, 30  # generations of a challenger: in which it cannot die, after which it is decided
@@ -39,6 +43,7 @@ PATIENCE = 10  # generations without a new best score of the leader, after which
 CHALLENGERS = 2  # at most
 PROGRESS = 0.005  # part of its best score by which a leader's score must rise to count as progress
 SMOOTH = 0.2  # rate of the running means
+MOST_NUMBERS = 10_000  # of cma: 800 MB
 LEAST = 6  # samples of a species
 MUTATIONS = (growth.CONNECT, growth.SPLIT, growth.UNIT, growth.PRUNE)
 CHANCES = (0.25, 0.15, 0.35, 0.25)
@@ -46,13 +51,13 @@ CHANCES = (0.25, 0.15, 0.35, 0.25)
 
 @dataclass
 class Kind:
-    """A species: a topology, its distribution, and how it compares with the leader."""
+    """A species: a topology, its distribution, and how it compares with the leader (of starts: how they fare)."""
 
     id: int
     space: SearchSpace
     strategy: Strategy
     told: int = 0  # comparisons with the leader
-    mean: float = 0.0  # running mean of d
+    mean: float = 0.0  # running mean of d; of starts: of their median fitness
     variance: float = 0.0  # its running variance
 
     def compare(self, d: float) -> None:
@@ -72,14 +77,24 @@ class Kind:
 class NeatEsLoop:
     """OuterInit, OuterSelect (`ask`) and OuterUpdate (`tell`) where topologies evolve and strategies search in them."""
 
+    grows = True  # topologies are challenged by others
+
     def __init__(self, problem: Problem) -> None:
         self.problem, self.seed, self.generation = problem, problem.seed, 0
         topology, self.innovations = starting_topology(problem)
         space = self._space(topology)
         self.knobs = knobs(problem.config.es, space.size)
+        if self.knobs.kind == CMA and space.size > MOST_NUMBERS:
+            raise NeolError(
+                f"es = 'cma' is not allowed for {space.size:,} numbers: its covariance has the square of that; "
+                f"it must be sep-cma, ars, openai or pgpe above {MOST_NUMBERS:,}."
+            )
         first = Strategy(self.knobs, to_vectors(space, topology)[0], space.scale)
-        self.kinds = [Kind(0, space, first)]  # the leader first
-        self.next_id = 1
+        begun = problem.start is not None and problem.config.es.topology != "start"  # there is one place to begin
+        starts = 1 if begun else problem.config.es.es_starts
+        self.kinds = [Kind(i, space, first) for i in range(starts)]  # the leader first
+        self.racing = starts > 1
+        self.next_id = starts
         self.score, self.best_score, self.best_at = np.nan, -np.inf, 0  # of the leader
         self.hall = Hall()
         self._sample()
@@ -87,12 +102,17 @@ class NeatEsLoop:
     def _space(self, topology: Genomes) -> SearchSpace:
         return search_space(topology, self.problem.config.evolution, self.problem.inputs, self.problem.outputs)
 
-    def _sample(self) -> None:
-        """Each species' share of the population, leader first."""
+    def _shares(self) -> np.ndarray:
+        """How many samples each species gets, i8 (S,), leader first."""
+        if self.racing or len(self.kinds) == 1:
+            return np.full(len(self.kinds), self.knobs.samples)
         others = self.kinds[1:]
         due = [2.0] + [1.0 + float(np.clip(k.mean / max(k.error, 1e-12), -0.5, 1.0)) * (k.told > 0) for k in others]
-        pairs = apportion(np.array(due), max(self.knobs.samples // 2, LEAST // 2 * len(due)), LEAST // 2)
-        self.shares = 2 * pairs  # i8 (S,)
+        return 2 * apportion(np.array(due), max(self.knobs.samples // 2, LEAST // 2 * len(due)), LEAST // 2)
+
+    def _sample(self) -> None:
+        """Each species' share of the population, leader first."""
+        self.shares = self._shares()
         parts = []
         for kind, count in zip(self.kinds, self.shares, strict=True):
             vectors = kind.strategy.ask(int(count), self.seed, self.generation, kind.id)
@@ -114,21 +134,40 @@ class NeatEsLoop:
 
     def tell(self, outcome: Outcome) -> None:
         parts = self._by_kind(outcome)
-        leader = self.kinds[0]
-        level = float(np.median(parts[0][2]))
-        self.hall.enter(level, to_genomes(leader.space, leader.strategy.mean[None]))
-        for kind, found, fitness in parts:
+        levels = [float(np.median(fitness)) for _, _, fitness in parts]
+        for i, (kind, found, fitness) in enumerate(parts):
+            if self.racing or i == 0:
+                self.hall.enter(levels[i], to_genomes(kind.space, kind.strategy.mean[None]))
             kind.strategy = kind.strategy.told(found, fitness)
-            if kind is not leader:
-                kind.compare(float(np.median(fitness)) - level)
+            if self.racing or i > 0:
+                kind.compare(levels[i] - (0.0 if self.racing else levels[0]))
+        if self.racing:
+            self._race()
+        else:
+            self._lead(levels[0])
+        self._sample()
+
+    def _race(self) -> None:
+        """A generation of starts side by side; at the end of a round the better half of them goes on."""
+        self.generation += 1
+        self.kinds.sort(key=lambda k: -k.mean)
+        if self.generation % self.problem.config.es.es_round:
+            return
+        self.kinds = self.kinds[: len(self.kinds) // 2]
+        if len(self.kinds) == 1:
+            leader = self.kinds[0]
+            self.racing, self.score, self.best_score, self.best_at = False, leader.mean, leader.mean, self.generation
+            self.kinds = [Kind(leader.id, leader.space, leader.strategy)]
+
+    def _lead(self, level: float) -> None:
+        """A generation in which one species leads: is it challenged, is it beaten?"""
         self.score = level if np.isnan(self.score) else self.score + SMOOTH * (level - self.score)
         if not self.score <= self.best_score + PROGRESS * abs(self.best_score):
             self.best_score, self.best_at = self.score, self.generation
         self._compete()
         self.generation += 1
-        if self.generation - self.best_at > PATIENCE and len(self.kinds) <= CHALLENGERS:
+        if self.grows and self.generation - self.best_at > PATIENCE and len(self.kinds) <= CHALLENGERS:
             self._found()
-        self._sample()
 
     def _compete(self) -> None:
         """The best challenger may take the lead; hopeless ones die."""
@@ -190,6 +229,7 @@ class NeatEsLoop:
 
     def state(self) -> dict[str, np.ndarray]:
         arrays = {"generation": np.array(self.generation), "next_id": np.array(self.next_id)}
+        arrays["racing"] = np.array(self.racing)
         arrays["score"], arrays["best_at"] = np.array([self.score, self.best_score]), np.array(self.best_at)
         arrays["kinds"] = np.array([[k.id, k.told, k.mean, k.variance] for k in self.kinds])  # f8 (S, 4)
         arrays |= {f"innovations.{k}": v.copy() for k, v in self.innovations._asdict().items()} | self.hall.state()
@@ -198,11 +238,16 @@ class NeatEsLoop:
             arrays |= {f"strategy{i}.{name}": v for name, v in kind.strategy.state().items()}
         return arrays
 
+    def _most(self) -> int:
+        """How many species there may be."""
+        return max(1 + CHALLENGERS, self.problem.config.es.es_starts)
+
     def declared(self) -> Declared:
         p = self.problem
         out: dict[str, Array | Group] = {
             "generation": Array("i8", low=0, high=2**53),
             "next_id": Array("i8", low=1, high=2**31 - 1),
+            "racing": Array("b1"),
             "score": Array("f8", (2,)),  # nan before the first
             "best_at": Array("i8", low=0, high=2**53),
             "kinds": Array("f8", ("S", 4), low=-HUGE, high=HUGE, least=1),
@@ -210,7 +255,7 @@ class NeatEsLoop:
             "topologies": Population(p.inputs, p.outputs, "S", least=1),
             **Hall.declared(p.inputs, p.outputs),
         }
-        for i in range(1 + CHALLENGERS):  # there need not be as many
+        for i in range(self._most()):  # there need not be as many
             own = self.kinds[0].strategy.declared(f"strategy{i}", f"n{i}")
             out |= {name: spec._replace(optional=True) for name, spec in own.items() if isinstance(spec, Array)}
         return out
@@ -218,13 +263,14 @@ class NeatEsLoop:
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         why = check_numbered(arrays, "topologies", "innovations")
         count = len(arrays["kinds"])
-        if count > 1 + CHALLENGERS or f"strategy{count}.mean" in arrays:
+        if count > self._most() or f"strategy{count}.mean" in arrays:
             why = f"it has {count} species, and distributions of others"
         if (arrays["kinds"][:, [0, 1, 3]] < 0.0).any():
             why = "a species has a number, comparisons or a variance below 0"
         if why:
             raise NeolError(f"the checkpoint is damaged: {why}.")
         self.generation, self.next_id = int(arrays["generation"]), int(arrays["next_id"])
+        self.racing = bool(arrays["racing"])
         self.score, self.best_score = map(float, arrays["score"])
         self.best_at = int(arrays["best_at"])
         self.innovations = Innovations(**{k[12:]: v.copy() for k, v in arrays.items() if k.startswith("innovations.")})

@@ -132,7 +132,8 @@ class Training:
         run, r = self.config.run, self.config.rollout
         which = (run.seed, seeding.EPISODE, self.outer.generation, self.episodes, r.common_random_numbers)
         weights = trial_weights(r.trial_weights, r.trials)
-        episodes = Episodes(*which, max_steps=r.training_steps, trial_weights=weights)
+        whole = 0 < r.whole_episodes_after <= self.history.env_steps
+        episodes = Episodes(*which, max_steps=0 if whole else r.training_steps, trial_weights=weights)
         result, verdict = run_redrawn(self.engine, phenotypes, self.life, episodes, self._note_redraw)
         if verdict.left_out.all() or verdict.failed.all():
             self._note_failures(result, verdict)
