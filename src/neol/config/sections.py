@@ -99,7 +99,7 @@ class RolloutConfig:
     training_steps: int = field(default=0, metadata=_COUNT_OR_NONE)
     """Longest episode in training only: champions are chosen and measured on whole ones; 0 = as long as any."""
     whole_episodes_after: int = field(default=0, metadata=_COUNT_OR_NONE)
-    """Environment steps after which training's episodes are whole, too, in spite of training_steps; 0 = never."""
+    """Environment steps after which training_steps is no limit any more (or a champion to begin from); 0 = never."""
     common_random_numbers: bool = True
     """All genomes of a generation meet the same episode seeds (fresh ones every generation)."""
     fitness_offset: float = field(default=0.0, metadata=_VALUE)
@@ -364,7 +364,7 @@ class EsConfig:
     """Evolution strategies over the weights of a topology: outer = es, neat-es."""
 
     es: str = field(default="auto", metadata=_basic(_choice("auto", "cma", "sep-cma", "ars", "openai", "pgpe")))
-    """Strategy: auto (cma up to 30 weights, sep-cma beyond), cma, sep-cma, ars, openai or pgpe."""
+    """Strategy: auto (cma up to 300 weights, sep-cma beyond), cma, sep-cma, ars, openai or pgpe."""
     topology: str = field(default="full", metadata={"words": True})
     """Network that es and gradient search: full, layers as 16,16, associative, a champion.json, or start (--from's)."""
     es_population: int = field(default=0, metadata=_range(0, 1_000_000))

@@ -4,8 +4,8 @@
     challengers  founded from the leader, when it makes no more progress, by a structural mutation that keeps its
                  function (growth.py); each inherits mean, step size and covariance, widened by the new numbers
 
-    starts       where `es_starts` > 1 so many species begin with the first topology, each with a whole population of its
-                 own; after every `es_round` generations the better half goes on, until one leads (successive halving,
+    starts       where `es_starts` > 1 so many species begin with the first topology, each with a whole population;
+                 after every `es_round` generations the better half goes on, until one leads (successive halving,
                  Jamieson and Talwalkar 2016). Which gait a search falls into is luck; so try several.
 
 All species meet the same episodes, so they are compared pair by pair: d = median fitness of the challenger's samples -

@@ -22,8 +22,9 @@ HUGE = 1e100  # the largest number that a state may hold: its square is one, too
 CMA, SEP_CMA = "cma", "sep-cma"
 # Rates of the running means of the mean: what a generation's noise moved to and fro is averaged away.
 AVERAGED = (0.3, 0.1)
-CMA_LIMIT = 30  # numbers up to which auto learns a whole covariance; beyond, a diagonal one learns faster than that
-MOST_SAMPLES = 60  # of sep-cma, unless it is told
+CMA_LIMIT = 300  # numbers up to which auto learns a whole covariance, at no visible cost; beyond, a diagonal one
+LEAST_SAMPLES = 24  # of both, unless they are told
+FEW = 30  # numbers up to which CMA-ES begins with large steps; on the walkers small ones found better gaits
 
 
 class Knobs(NamedTuple):
@@ -39,9 +40,10 @@ class Knobs(NamedTuple):
 def knobs(config: EsConfig, n: int) -> Knobs:
     """What the settings say, and where they say 0 or auto what suits n numbers."""
     kind = (CMA if n <= CMA_LIMIT else SEP_CMA) if config.es == "auto" else config.es
+    covariance = (max(LEAST_SAMPLES, cma.default_samples(n)), 0.5 if n <= FEW else 0.15, 0.0)
     usual = {
-        CMA: (max(24, cma.default_samples(n)), 0.5, 0.0),
-        SEP_CMA: (min(max(24, n // 2), MOST_SAMPLES), 0.5, 0.0),
+        CMA: covariance,
+        SEP_CMA: covariance,
         gradients.ARS: (16, 0.025, 0.01),
         gradients.OPENAI: (40, 0.05, 0.02),
         gradients.PGPE: (40, 0.1, 0.1),

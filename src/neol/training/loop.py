@@ -132,8 +132,8 @@ class Training:
         run, r = self.config.run, self.config.rollout
         which = (run.seed, seeding.EPISODE, self.outer.generation, self.episodes, r.common_random_numbers)
         weights = trial_weights(r.trial_weights, r.trials)
-        whole = 0 < r.whole_episodes_after <= self.history.env_steps
-        episodes = Episodes(*which, max_steps=0 if whole else r.training_steps, trial_weights=weights)
+        steps = 0 if self._whole_episodes() else r.training_steps
+        episodes = Episodes(*which, max_steps=steps, trial_weights=weights)
         result, verdict = run_redrawn(self.engine, phenotypes, self.life, episodes, self._note_redraw)
         if verdict.left_out.all() or verdict.failed.all():
             self._note_failures(result, verdict)
@@ -143,6 +143,11 @@ class Training:
                 f"the tracebacks are in '{self.folder / run_folder.EVENTS}'."
             )
         return result, verdict
+
+    def _whole_episodes(self) -> bool:
+        """Whether short episodes have had their time; what began from a champion has no need of them."""
+        after = self.config.rollout.whole_episodes_after
+        return after > 0 and (self.history.env_steps >= after or self._start_candidate() is not None)
 
     @property
     def episodes(self) -> int:

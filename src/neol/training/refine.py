@@ -17,7 +17,7 @@ from neol.training.observers import Observer
 from neol.training.run import Run
 
 PART, LEAST = 5, 20_000  # the usual budget: a fifth of the run's env steps, but so many at least
-NEARBY = 0.1  # CMA-ES's first step size: a fifth of what it begins with where nothing is known
+NEARBY = 0.1  # CMA-ES's first step size: less than what it begins with where nothing is known
 UNENDING = 10**9  # generations: the budget is env steps
 
 
