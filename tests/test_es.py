@@ -173,6 +173,9 @@ def test_a_search_that_begins_from_a_champion_has_one_start(tmp_path: Path) -> N
     run = neol.train("cartpole", out=tmp_path / "run", outer="es", generations=1, **TINY)
     more = neol.train("cartpole", out=tmp_path / "more", outer="es", start=run, es_starts=4, generations=1, **TINY)
     assert more.history["species"].tolist() == [1]
+    short = {"training_steps": 5, "whole_episodes_after": 10**6}
+    whole = neol.train("cartpole", out=tmp_path / "whole", outer="es", start=run, generations=1, **TINY, **short)
+    assert whole.history["best_return"][0] > 5.0
     anew = neol.train("cartpole", out=tmp_path / "anew", outer="es", start=run, topology="start", es_starts=4,
                       generations=1, **TINY)  # fmt: skip
     assert anew.history["species"].tolist() == [4]

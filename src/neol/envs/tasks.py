@@ -135,7 +135,7 @@ TASKS: dict[str, Task] = {
              "leg 1 contact", "hip 2", "hip 2 vel", "knee 2", "knee 2 vel", "leg 2 contact", *_LIDAR),
             ("hip 1", "knee 1", "hip 2", "knee 2"), step_seconds=7e-5,
             settings=_WALKER,
-            # A walk shows in its first steps, and which one a search falls into is luck: eight begin, on short episodes.
+            # A walk shows in its first steps, and which one a search finds is luck: eight begin, on short episodes.
             strategies={"generations": _UNENDING, "es_population": 20, "es_starts": 8, "es_round": 60,
                         "training_steps": 400, "whole_episodes_after": 6_000_000},
             returns=(-500.0, 400.0),
