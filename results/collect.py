@@ -18,7 +18,7 @@ writer = csv.writer(sys.stdout, lineterminator="\n")
 writer.writerow(COLUMNS)
 for folder in sorted(p.parent for p in Path(sys.argv[1]).glob("*/summary.json")):
     run = neol.load(folder)
-    s, settings = run.summary, run.config.flat()
+    s, settings = run.summary.as_dict(), run.config.flat()
     low, high = s["champion_return_ci95"]
     best = run.history["best_fitness"]
     values = {

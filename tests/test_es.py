@@ -181,6 +181,73 @@ def test_a_search_that_begins_from_a_champion_has_one_start(tmp_path: Path) -> N
     assert anew.history["species"].tolist() == [4]
 
 
+def test_what_short_episodes_achieved_says_nothing_about_whole_ones() -> None:
+    loop, rng = neat_es(), np.random.default_rng(0)
+    levels = (-1.0, -30.0)  # costs: a longer episode has more of them
+    for level, longest in zip(levels, (5, 0), strict=True):
+        fitness = level + 0.01 * rng.standard_normal(12)
+        loop.tell(Outcome(fitness, fitness[:, None], np.ones((12, 1), np.int64), None, longest))
+    assert loop.hall.scores == [pytest.approx(-30.0, abs=0.1)]
+    assert loop.best_score == pytest.approx(-30.0, abs=0.1)
+    assert loop.best_at == 1
+
+
+def test_starts_enter_their_common_first_mean_once() -> None:
+    loop, rng = racing(es_starts=4, es_round=3), np.random.default_rng(0)
+    tell(loop, {}, rng)
+    assert len(loop.hall.genomes) == 1
+    tell(loop, {}, rng)
+    assert len(loop.hall.genomes) == 5
+
+
+def test_huge_fitness_can_be_saved_in_a_race() -> None:
+    loop = racing(es_starts=4, es_round=3)
+    for _ in range(2):
+        fitness = np.full(24, 1e290)
+        loop.tell(Outcome(fitness, fitness[:, None], np.ones((24, 1), np.int64), None))
+    assert np.abs(loop.state()["kinds"]).max() <= 1e100
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"racing": np.array(True)}, "it has 1 species, and must have 2 to 4"),
+        ({"kinds": np.array([[0.5, 0.0, 0.0, 0.0]])}, "not possible"),
+        ({"kinds": np.array([[0.0, 1e99, 0.0, 0.0]])}, "not possible"),
+        ({"kinds": np.array([[9.0, 0.0, 0.0, 0.0]])}, "not possible"),
+    ],
+)
+def test_a_race_that_cannot_be_is_refused(change: dict[str, np.ndarray], words: str) -> None:
+    loop, rng = racing("es", es_starts=4, es_round=1), np.random.default_rng(0)
+    tell(loop, {}, rng)
+    tell(loop, {}, rng)
+    state = loop.state()
+    with pytest.raises(neol.NeolError, match=words):
+        loop.restore(state | change)
+    loop.restore(state)
+    early = racing("es", es_starts=4)
+    tell(early, {}, rng)
+    with pytest.raises(neol.NeolError, match="it has 4 species, and must have 1 to 1"):
+        early.restore(early.state() | {"racing": np.array(False)})
+
+
+def test_a_file_from_before_there_were_races_is_read() -> None:
+    loop, rng = neat_es(), np.random.default_rng(0)
+    tell(loop, {}, rng)
+    old = {k: v for k, v in loop.state().items() if k not in ("racing", "longest")}
+    loop.restore(old)
+    assert not loop.racing
+
+
+def test_a_tasks_own_samples_and_step_are_for_cma_alone() -> None:
+    own = configure("hopper", outer="es").config.es
+    assert (own.es_population, own.es_sigma) == (16, 0.05)
+    other = configure("hopper", outer="es", es="pgpe").config.es
+    assert (other.es_population, other.es_sigma) == (0, 0.0)
+    said = configure("hopper", outer="es", es="ars", es_sigma=0.3).config.es
+    assert said.es_sigma == 0.3
+
+
 @pytest.mark.parametrize("outer", ["es", "neat-es"])
 def test_a_race_that_is_resumed_has_the_same_bytes(outer: str, tmp_path: Path) -> None:
     settings = {**TINY, "outer": outer, "es_starts": 4, "es_round": 2}

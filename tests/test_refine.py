@@ -70,6 +70,17 @@ def test_the_usual_budget_is_a_fifth_of_the_runs_and_a_refinement_resumes_to_the
     assert usual.config.run.max_env_steps == 20_000 and usual.config.es.es_sigma == 0.1
 
 
+def test_a_run_of_a_champions_topology_is_refined_from_its_own_weights_by_steps_as_small_as_its_own(
+    pole: neol.Run, tmp_path: Path
+) -> None:
+    how = {**TINY, "outer": "es", "es_population": 6, "es_sigma": 0.05, "es_starts": 2}
+    run = neol.train("cartpole", out=tmp_path / "run", topology=str(pole.champion_path), generations=2, **how)
+    refined = neol.refine(run, out=tmp_path / "refined", max_env_steps=200)
+    assert refined.summary.start_return_mean == run.summary.champion_return_mean  # type: ignore[union-attr]
+    assert refined.config.es.es_sigma == 0.05
+    assert refined.history["species"][0] == 1
+
+
 def test_refine_prints_before_and_after(pole: neol.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     assert main(["refine", str(pole.path), "--max-env-steps", "1000", "--out", str(out), "--quiet"]) == 0

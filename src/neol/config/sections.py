@@ -99,7 +99,7 @@ class RolloutConfig:
     training_steps: int = field(default=0, metadata=_COUNT_OR_NONE)
     """Longest episode in training only: champions are chosen and measured on whole ones; 0 = as long as any."""
     whole_episodes_after: int = field(default=0, metadata=_COUNT_OR_NONE)
-    """Environment steps after which training_steps is no limit any more (or a champion to begin from); 0 = never."""
+    """Environment steps after which training_steps ends (with --from: at once; gradient's lessons: no); 0 = never."""
     common_random_numbers: bool = True
     """All genomes of a generation meet the same episode seeds (fresh ones every generation)."""
     fitness_offset: float = field(default=0.0, metadata=_VALUE)
@@ -376,7 +376,7 @@ class EsConfig:
     es_top: int = field(default=0, metadata=_range(0, 500_000))
     """Best directions that ars uses; 0 = half of them."""
     es_starts: int = field(default=1, metadata=_range(1, 64))
-    """Searches that begin side by side, each with samples of its own; after every round the better half goes on."""
+    """Searches that begin side by side, each with its own samples; after a round the better half (of 5: 2) goes on."""
     es_round: int = field(default=50, metadata=_range(1, 1_000_000))
     """Generations of such a round, with es_starts > 1."""
 

@@ -35,6 +35,11 @@ class Problem(NamedTuple):
     unbounded_below: bool  # fitness may fall below that range
     start: Genomes | None = None  # one genome to begin from (P = 1)
 
+    @property
+    def begun(self) -> bool:
+        """Whether a search goes on from the weights of `start`, not from its topology alone."""
+        return self.start is not None and self.config.es.topology != "start"
+
 
 class Outcome(NamedTuple):
     """How a population fared."""
@@ -43,6 +48,7 @@ class Outcome(NamedTuple):
     returns: np.ndarray  # f8 (P, N)
     steps: np.ndarray  # i8 (P, N)
     adapted: np.ndarray | None  # f8 (P, C) weights after the last life, where they are inherited (lamarckian)
+    longest: int = 0  # steps that training's episodes were cut at; 0 = they were whole
 
 
 class OuterLoop(Protocol):

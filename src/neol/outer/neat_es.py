@@ -51,21 +51,26 @@ CHANCES = (0.25, 0.15, 0.35, 0.25)
 
 @dataclass
 class Kind:
-    """A species: a topology, its distribution, and how it compares with the leader (of starts: how they fare)."""
+    """A species: a topology, its distribution, and how it compares with the leader; of a start how it fares."""
 
     id: int
     space: SearchSpace
     strategy: Strategy
-    told: int = 0  # comparisons with the leader
-    mean: float = 0.0  # running mean of d; of starts: of their median fitness
-    variance: float = 0.0  # its running variance
+    told: int = 0  # comparisons with the leader, or generations of a race
+    mean: float = 0.0  # running mean of d; of a start: of its median fitness
+    variance: float = 0.0  # of d
+
+    def follow(self, value: float) -> float:
+        """Take another value into the running mean; the rate that it had."""
+        self.told += 1
+        rate = max(SMOOTH, 1.0 / self.told)
+        self.mean = float(np.clip(self.mean + rate * (value - self.mean), -HUGE, HUGE))
+        return rate
 
     def compare(self, d: float) -> None:
         """Take in another d."""
-        self.told += 1
-        rate = max(SMOOTH, 1.0 / self.told)
         delta = d - self.mean
-        self.mean += rate * delta
+        rate = self.follow(d)
         self.variance = (1.0 - rate) * (self.variance + rate * delta * delta)
 
     @property
@@ -84,23 +89,28 @@ class NeatEsLoop:
         topology, self.innovations = starting_topology(problem)
         space = self._space(topology)
         self.knobs = knobs(problem.config.es, space.size)
-        if self.knobs.kind == CMA and space.size > MOST_NUMBERS:
+        starts = self._starts()
+        most = int(MOST_NUMBERS / starts**0.5)
+        if self.knobs.kind == CMA and space.size > most:
             raise NeolError(
                 f"es = 'cma' is not allowed for {space.size:,} numbers: its covariance has the square of that; "
-                f"it must be sep-cma, ars, openai or pgpe above {MOST_NUMBERS:,}."
+                f"it must be sep-cma, ars, openai or pgpe above {most:,}{f' with es_starts = {starts}' * (starts > 1)}."
             )
         first = Strategy(self.knobs, to_vectors(space, topology)[0], space.scale)
-        begun = problem.start is not None and problem.config.es.topology != "start"  # there is one place to begin
-        starts = 1 if begun else problem.config.es.es_starts
         self.kinds = [Kind(i, space, first) for i in range(starts)]  # the leader first
         self.racing = starts > 1
         self.next_id = starts
+        self.longest = 0  # of the last episodes, as Outcome has it
         self.score, self.best_score, self.best_at = np.nan, -np.inf, 0  # of the leader
         self.hall = Hall()
         self._sample()
 
     def _space(self, topology: Genomes) -> SearchSpace:
         return search_space(topology, self.problem.config.evolution, self.problem.inputs, self.problem.outputs)
+
+    def _starts(self) -> int:
+        """How many searches begin; from a champion there is one place to begin."""
+        return 1 if self.problem.begun else self.problem.config.es.es_starts
 
     def _shares(self) -> np.ndarray:
         """How many samples each species gets, i8 (S,), leader first."""
@@ -133,19 +143,28 @@ class NeatEsLoop:
         ]
 
     def tell(self, outcome: Outcome) -> None:
+        if outcome.longest != self.longest:
+            self._measure_anew(outcome.longest)
         parts = self._by_kind(outcome)
         levels = [float(np.median(fitness)) for _, _, fitness in parts]
         for i, (kind, found, fitness) in enumerate(parts):
-            if self.racing or i == 0:
+            if i == 0 or (self.racing and self.generation > 0):  # starts begin with one mean
                 self.hall.enter(levels[i], to_genomes(kind.space, kind.strategy.mean[None]))
             kind.strategy = kind.strategy.told(found, fitness)
-            if self.racing or i > 0:
-                kind.compare(levels[i] - (0.0 if self.racing else levels[0]))
+            if self.racing:
+                kind.follow(levels[i])
+            elif i > 0:
+                kind.compare(levels[i] - levels[0])
         if self.racing:
             self._race()
         else:
             self._lead(levels[0])
         self._sample()
+
+    def _measure_anew(self, longest: int) -> None:
+        """Episodes are longer or shorter than before: what was achieved in those says nothing about these."""
+        self.longest, self.hall = longest, Hall()
+        self.score, self.best_score, self.best_at = np.nan, -np.inf, self.generation
 
     def _race(self) -> None:
         """A generation of starts side by side; at the end of a round the better half of them goes on."""
@@ -229,7 +248,7 @@ class NeatEsLoop:
 
     def state(self) -> dict[str, np.ndarray]:
         arrays = {"generation": np.array(self.generation), "next_id": np.array(self.next_id)}
-        arrays["racing"] = np.array(self.racing)
+        arrays["racing"], arrays["longest"] = np.array(self.racing), np.array(self.longest)
         arrays["score"], arrays["best_at"] = np.array([self.score, self.best_score]), np.array(self.best_at)
         arrays["kinds"] = np.array([[k.id, k.told, k.mean, k.variance] for k in self.kinds])  # f8 (S, 4)
         arrays |= {f"innovations.{k}": v.copy() for k, v in self.innovations._asdict().items()} | self.hall.state()
@@ -238,16 +257,13 @@ class NeatEsLoop:
             arrays |= {f"strategy{i}.{name}": v for name, v in kind.strategy.state().items()}
         return arrays
 
-    def _most(self) -> int:
-        """How many species there may be."""
-        return max(1 + CHALLENGERS, self.problem.config.es.es_starts)
-
     def declared(self) -> Declared:
         p = self.problem
         out: dict[str, Array | Group] = {
             "generation": Array("i8", low=0, high=2**53),
             "next_id": Array("i8", low=1, high=2**31 - 1),
-            "racing": Array("b1"),
+            "racing": Array("b1", optional=True),  # not in files from before there were races
+            "longest": Array("i8", low=0, high=2**53, optional=True),
             "score": Array("f8", (2,)),  # nan before the first
             "best_at": Array("i8", low=0, high=2**53),
             "kinds": Array("f8", ("S", 4), low=-HUGE, high=HUGE, least=1),
@@ -255,22 +271,31 @@ class NeatEsLoop:
             "topologies": Population(p.inputs, p.outputs, "S", least=1),
             **Hall.declared(p.inputs, p.outputs),
         }
-        for i in range(self._most()):  # there need not be as many
+        for i in range(max(1 + CHALLENGERS, self._starts())):  # there need not be as many
             own = self.kinds[0].strategy.declared(f"strategy{i}", f"n{i}")
             out |= {name: spec._replace(optional=True) for name, spec in own.items() if isinstance(spec, Array)}
         return out
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         why = check_numbered(arrays, "topologies", "innovations")
-        count = len(arrays["kinds"])
-        if count > self._most() or f"strategy{count}.mean" in arrays:
+        count, numbers = len(arrays["kinds"]), arrays["kinds"][:, :2]
+        self.racing, self.longest = bool(arrays.get("racing", False)), int(arrays.get("longest", 0))
+        most = self._starts() if self.racing else 1 + CHALLENGERS * self.grows
+        if not 1 + self.racing <= count <= most:
+            why = f"it has {count} species, and must have {1 + self.racing} to {most}"
+        if f"strategy{count}.mean" in arrays:
             why = f"it has {count} species, and distributions of others"
+        if (
+            (numbers != np.floor(numbers)).any()
+            or (numbers > 2**53).any()
+            or (numbers[:, 0] >= arrays["next_id"]).any()
+        ):
+            why = "a species has a number or comparisons that are not possible"
         if (arrays["kinds"][:, [0, 1, 3]] < 0.0).any():
             why = "a species has a number, comparisons or a variance below 0"
         if why:
             raise NeolError(f"the checkpoint is damaged: {why}.")
         self.generation, self.next_id = int(arrays["generation"]), int(arrays["next_id"])
-        self.racing = bool(arrays["racing"])
         self.score, self.best_score = map(float, arrays["score"])
         self.best_at = int(arrays["best_at"])
         self.innovations = Innovations(**{k[12:]: v.copy() for k, v in arrays.items() if k.startswith("innovations.")})

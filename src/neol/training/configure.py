@@ -64,6 +64,9 @@ def preset_settings(preset: str, rule: str) -> dict[str, Any]:
     return {**PRESETS[preset], **(_NEAT_WEIGHTS if rule == "none" else _PLASTIC_WEIGHTS)}
 
 
+COVARIANCES = ("auto", "cma", "sep-cma")  # strategies that a task's own es_population and es_sigma are for
+
+
 def base_settings(task: Task, preset: str, rule: str, outer: str, encoding: str = "direct") -> dict[str, Any]:
     """What is used where the user says nothing: a preset's, or a task's own for this outer loop; and that of CPPNs."""
     of_cppns = HYPERNEAT if encoding == "hyperneat" else {}
@@ -133,6 +136,8 @@ def configure(
     rule = str(said.get("rule", Config().plasticity.rule))
     kind = (str(said.get(name, getattr(Config().run, name))) for name in ("outer", "encoding"))
     base = base_settings(found, preset, rule, *kind)
+    if str(said.get("es", "auto")) not in COVARIANCES:
+        base = {k: v for k, v in base.items() if k not in ("es_population", "es_sigma")}
     if str(said.get("topology", "")).endswith(".json"):  # its nodes and connections, not its weights
         said = {**said, "start": said.get("start") or said["topology"], "topology": "start"}
     start, stored = None, folder is not None and os.path.exists(folder / CONFIG)

@@ -115,7 +115,7 @@ class Training:
             lamarckian = own.inheritance == "lamarckian" and own.birth == "inherited"
             lamarckian &= isinstance(self.encoding, Direct)  # what was painted cannot be written back
             adapted = gene_weights(genomes, phenotypes, result.weight) if lamarckian else None
-            outcome = Outcome(fitness, returns, steps, adapted)
+            outcome = Outcome(fitness, returns, steps, adapted, self._longest())
             row = self._row(genomes, phenotypes, fitness, by_life, result, verdict)
             keep = self.config.run.champion_candidates
             self.finalists = population(self.outer.candidates(outcome, keep), "candidates")
@@ -132,8 +132,7 @@ class Training:
         run, r = self.config.run, self.config.rollout
         which = (run.seed, seeding.EPISODE, self.outer.generation, self.episodes, r.common_random_numbers)
         weights = trial_weights(r.trial_weights, r.trials)
-        steps = 0 if self._whole_episodes() else r.training_steps
-        episodes = Episodes(*which, max_steps=steps, trial_weights=weights)
+        episodes = Episodes(*which, max_steps=self._longest(), trial_weights=weights)
         result, verdict = run_redrawn(self.engine, phenotypes, self.life, episodes, self._note_redraw)
         if verdict.left_out.all() or verdict.failed.all():
             self._note_failures(result, verdict)
@@ -144,10 +143,11 @@ class Training:
             )
         return result, verdict
 
-    def _whole_episodes(self) -> bool:
-        """Whether short episodes have had their time; what began from a champion has no need of them."""
-        after = self.config.rollout.whole_episodes_after
-        return after > 0 and (self.history.env_steps >= after or self._start_candidate() is not None)
+    def _longest(self) -> int:
+        """Steps that this generation's episodes are cut at, 0 = none: what began from a champion needs no cut."""
+        r = self.config.rollout
+        whole = self.history.env_steps >= r.whole_episodes_after or self._start_candidate() is not None
+        return 0 if r.whole_episodes_after and whole else r.training_steps
 
     @property
     def episodes(self) -> int:

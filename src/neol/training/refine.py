@@ -11,13 +11,13 @@ from typing import Any
 from neol.config.schema import check_value
 from neol.envs.registry import Maker
 from neol.training import run_folder
-from neol.training.configure import check_word
+from neol.training.configure import COVARIANCES, check_word
 from neol.training.loop import train
 from neol.training.observers import Observer
 from neol.training.run import Run
 
 PART, LEAST = 5, 20_000  # the usual budget: a fifth of the run's env steps, but so many at least
-NEARBY = 0.1  # CMA-ES's first step size: less than what it begins with where nothing is known
+NEARBY = 0.1  # CMA-ES's first step size, unless the run's own was less
 UNENDING = 10**9  # generations: the budget is env steps
 
 
@@ -50,10 +50,11 @@ def refine(
         "outer": "es",
         "encoding": "direct",  # of HyperNEAT's networks, too: their own weights are polished
         "start": str(of.path),
+        "topology": "full",  # what it begins from has one of its own, and weights
         "generations": UNENDING,
         "fitness_target": math.inf,
         "max_env_steps": max(LEAST, int(of.history["env_steps"][-1]) // PART),
-        **({"es_sigma": NEARBY} if es in ("auto", "cma", "sep-cma") else {}),
+        **({"es_sigma": min(NEARBY, of.config.es.es_sigma or NEARBY)} if es in COVARIANCES else {}),
         **settings,
     }
     config = of.config.replace(**said)
