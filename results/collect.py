@@ -11,7 +11,8 @@ import neol
 COLUMNS = (
     "run", "task", "rule", "lr", "seed", "generations", "env_steps", "selection_env_steps", "best_fitness",
     "best_by_fitness_return_mean", "champion_return_mean", "ci95_low", "ci95_high",
-    "champion_without_plasticity_return_mean", "champion_connections", "first_generation_at_best",
+    "champion_without_plasticity_return_mean", "champion_connections", "first_generation_at_best", "parameters",
+    "cpu_seconds",
 )  # fmt: skip
 
 writer = csv.writer(sys.stdout, lineterminator="\n")
