@@ -239,6 +239,31 @@ def test_a_file_from_before_there_were_races_is_read() -> None:
     assert not loop.racing
 
 
+def test_a_race_and_short_episodes_are_the_same_part_of_any_budget() -> None:
+    own = configure("bipedalwalker", outer="es").config
+    small = configure("bipedalwalker", outer="es", max_env_steps=own.run.max_env_steps // 5).config
+    assert small.es.es_round == own.es.es_round // 5 > 1
+    assert small.rollout.whole_episodes_after == own.rollout.whole_episodes_after // 5 > 1
+    assert small.es.es_starts == own.es.es_starts > 1
+    said = configure("bipedalwalker", outer="es", max_env_steps=2_000_000, es_round=7).config
+    assert said.es.es_round == 7
+    assert configure("bipedalwalker", outer="es", max_env_steps=1).config.es.es_round == 1
+    assert configure("bipedalwalker", outer="es", max_env_steps=0).config.es.es_round == own.es.es_round
+
+
+def test_a_race_whose_budget_grows_goes_on_with_its_rounds(tmp_path: Path) -> None:
+    file = tmp_path / "walker.toml"
+    run = '[run]\ntask = "bipedalwalker"\nouter = "es"\nchampion_trials = 1\nchampion_episodes = 2\n'
+    file.write_text(run + "[rollout]\nmax_steps = 20\n[es]\nes_population = 4\n")
+    how: dict[str, Any] = {"out": tmp_path / "run", "config": file, "threads": 1}
+    first = neol.train(max_env_steps=600, **how)
+    generations, rounds = first.summary.generations, first.config.es.es_round
+    more = neol.train(max_env_steps=2_000, resume=True, **how)
+    assert more.summary.generations > generations
+    assert more.history["species"][0] == 8
+    assert more.config.es.es_round == rounds == 1
+
+
 def test_a_tasks_own_samples_and_step_are_for_cma_alone() -> None:
     own = configure("hopper", outer="es").config.es
     assert (own.es_population, own.es_sigma) == (16, 0.05)

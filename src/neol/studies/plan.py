@@ -335,10 +335,13 @@ def _configure(task: str, arm: ArmPlan, settings: dict[str, Any], seed: int, sca
 
 
 def scaled(config: Config, scale: float) -> Config:
-    """The configuration with its budget multiplied."""
+    """The configuration with its budget multiplied, and what is a part of it: a race's rounds, short episodes."""
     run, scale = config.run, check_scale(scale)
-    steps = max(1, round(run.max_env_steps * scale)) if run.max_env_steps else 0
-    return config.replace(generations=max(1, round(run.generations * scale)), max_env_steps=steps)
+    parts = {"generations": run.generations, "max_env_steps": run.max_env_steps}
+    parts["whole_episodes_after"] = config.rollout.whole_episodes_after
+    if config.es.es_starts > 1:
+        parts["es_round"] = config.es.es_round
+    return config.replace(**{k: max(1, round(v * scale)) if v else 0 for k, v in parts.items()})
 
 
 def check_scale(scale: float) -> float:

@@ -65,6 +65,7 @@ def preset_settings(preset: str, rule: str) -> dict[str, Any]:
 
 
 COVARIANCES = ("auto", "cma", "sep-cma")  # strategies that a task's own es_population and es_sigma are for
+PARTS_OF_BUDGET = ("es_round", "whole_episodes_after")  # a task has them for its own max_env_steps
 
 
 def base_settings(task: Task, preset: str, rule: str, outer: str, encoding: str = "direct") -> dict[str, Any]:
@@ -75,6 +76,15 @@ def base_settings(task: Task, preset: str, rule: str, outer: str, encoding: str 
     if outer == "gradient":
         return {**task.settings, **DIFFERENTIABLE, **task.differentiable}
     return {**task.settings, **({**STRATEGIES, **task.strategies} if outer in ("es", "neat-es") else {}), **of_cppns}
+
+
+def fitted_to_budget(base: Mapping[str, Any], budget: Any) -> dict[str, Any]:
+    """A task's own settings where the user gives it another budget: a race, or short episodes, take the same part."""
+    own = base.get("max_env_steps", 0)
+    steps = check_value("max_env_steps", budget)
+    if not own or not steps:
+        return dict(base)
+    return {k: max(1, round(v * steps / own)) if k in PARTS_OF_BUDGET else v for k, v in base.items()}
 
 
 class Resolved(NamedTuple):
@@ -135,7 +145,7 @@ def configure(
         }
     rule = str(said.get("rule", Config().plasticity.rule))
     kind = (str(said.get(name, getattr(Config().run, name))) for name in ("outer", "encoding"))
-    base = base_settings(found, preset, rule, *kind)
+    base = fitted_to_budget(base_settings(found, preset, rule, *kind), said.get("max_env_steps", 0))
     if str(said.get("es", "auto")) not in COVARIANCES:
         base = {k: v for k, v in base.items() if k not in ("es_population", "es_sigma")}
     if str(said.get("topology", "")).endswith(".json"):  # its nodes and connections, not its weights
@@ -184,6 +194,7 @@ def default_folder(resolved: Resolved, preset: str, resume: bool) -> Path:
     """runs/TASK-RULE-SEED and what differs from the task's defaults: free, or, to resume, the last that is taken."""
     config = resolved.config
     own = base_settings(resolved.task, preset, config.plasticity.rule, config.run.outer, config.run.encoding)
+    own = fitted_to_budget(own, config.run.max_env_steps)
     before, now = Config().replace(**own, encoding=config.run.encoding).flat(), config.flat()
     parts = [slug(config.run.task), config.plasticity.rule, str(config.run.seed)]
     parts += [slug(config.run.outer)] * (config.run.outer != "neat") + [preset] * (preset != "default")

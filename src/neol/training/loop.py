@@ -47,7 +47,7 @@ from neol.substrate.layout import digest
 from neol.system import uninterrupted
 from neol.training import champion, run_folder
 from neol.training.adaptive_episodes import AGREEMENT, agreement_columns, episodes_needed
-from neol.training.configure import Resolved, check_word, configure, default_folder, resolve
+from neol.training.configure import PARTS_OF_BUDGET, Resolved, check_word, configure, default_folder, resolve
 from neol.training.history import History, HistoryRow, fraction_done, trial_columns
 from neol.training.novelty import Novelty
 from neol.training.observers import NOTE, Callback, Event, Generation, Observer, Observers, check_observers
@@ -439,7 +439,8 @@ def train(
         wanted = configure(task, preset, config, neat_config, trust, going_on, **settings)
         explicit = {"task", *settings} if task else set(settings)
         whole = preset != "default" or config or neat_config
-        said = {k: v for k, v in wanted.config.flat().items() if whole or k in explicit}
+        # what was fitted to a budget stays as it was where that budget grows
+        said = {k: v for k, v in wanted.config.flat().items() if k in explicit or (whole and k not in PARTS_OF_BUDGET)}
     loop = outer if callable(outer) else None
     if wanted_here() if progress is None else progress:
         told.append(TrainingProgress())
