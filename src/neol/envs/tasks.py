@@ -126,7 +126,9 @@ TASKS: dict[str, Task] = {
             ("x", "y", "x vel", "y vel", "angle", "angle vel", "left leg", "right leg"), ("main", "side"),
             resets_fully=True, window=128, step_seconds=2.2e-5,
             settings={"generations": 1000, "max_env_steps": 4_500_000},
-            strategies={"generations": _UNENDING, "max_env_steps": 1_000_000, "episodes": 3},
+            # a flight that lands well has landed by then; hovering to the end would take half of the budget
+            strategies={"generations": _UNENDING, "max_env_steps": 1_000_000, "episodes": 3, "es_population": 16,
+                        "training_steps": 400, "whole_episodes_after": 600_000},
             returns=(-1000.0, 400.0), unbounded_below=True,  # its shaping charges for every turn of a spin
         ),
         _boxes(
