@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neol.outer import cma
-from neol.outer.cma import Cma, covariance, new_cma, rates, resized, sample, updated
+from neol.outer.cma import Cma, covariance, new_cma, rates, resized, sample, spread, updated, within
 
 
 def plain_update(state: dict, found: np.ndarray, fitness: np.ndarray, r: cma.LearningRates) -> None:
@@ -140,3 +140,11 @@ def test_a_step_that_the_distribution_would_never_take_moves_the_mean_no_further
     after = updated(now, found, np.arange(8.0)[::-1])
     assert np.linalg.norm(after.mean) < 0.1 * (2 + 16 / 6) + 0.2
     assert after.sigma[0] < 0.5
+
+
+def test_no_standard_deviation_is_wider_than_it_may_be_and_none_is_narrowed_that_need_not_be() -> None:
+    wide = new_cma(np.zeros(3), np.array([1.0, 2.0, 4.0]), 3.0)
+    cut = within(wide, np.array([10.0, 10.0, 10.0]))
+    assert np.allclose(cut.sigma[0] * spread(cut), [2.5, 5.0, 10.0])
+    assert np.array_equal(cut.factor, wide.factor)
+    assert within(wide, np.array([3.0, np.inf, 12.0])) is wide

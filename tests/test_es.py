@@ -11,6 +11,7 @@ import pytest
 
 import neol
 from neol.outer.base import Outcome
+from neol.outer.cma import Cma
 from neol.outer.es_loop import EsLoop
 from neol.outer.neat_es import LONGEST, PATIENCE, PROTECTED, Kind, NeatEsLoop
 from neol.outer.registry import make_loop
@@ -237,6 +238,18 @@ def test_a_file_from_before_there_were_races_is_read() -> None:
     old = {k: v for k, v in loop.state().items() if k not in ("racing", "longest")}
     loop.restore(old)
     assert not loop.racing
+
+
+def test_a_search_never_spreads_beyond_its_genes_bounds() -> None:
+    loop, rng = neat_es(weight_min_value=-3.0, weight_max_value=3.0), np.random.default_rng(0)
+    leader = loop.kinds[0]
+    assert isinstance(leader.strategy.at, Cma)
+    leader.strategy.at = leader.strategy.at._replace(sigma=np.array([1e5]))
+    for _ in range(2):
+        tell(loop, {}, rng)
+    spread = leader.strategy.spread()
+    assert spread.max() <= 10.0 * (1 + 1e-12)  # biases lie within 30
+    assert spread[leader.space.high == 3.0].max() <= 1.0 + 1e-12
 
 
 def test_a_race_and_short_episodes_are_the_same_part_of_any_budget() -> None:

@@ -123,6 +123,16 @@ def updated(cma: Cma, found: np.ndarray, fitness: np.ndarray) -> Cma:
     return Cma(mean, sigma.clip(SMALLEST_SIGMA, LARGEST_SIGMA), factor, path_sigma, path_c, told)
 
 
+def within(cma: Cma, widest: np.ndarray) -> Cma:
+    """The distribution with no standard deviation above `widest` f8 (n,): sigma is smaller where one would be.
+
+    Where larger weights change nothing more (an output that is clipped anyway) nothing else holds sigma back, and
+    samples that all lie at their genes' bounds are no search.
+    """
+    over = float((cma.sigma[0] * spread(cma) / widest).max())
+    return cma._replace(sigma=cma.sigma / over) if over > 1.0 else cma
+
+
 def covariance(cma: Cma) -> np.ndarray:
     """C f8 (n, n)."""
     return np.diag(cma.factor[:, 0] ** 2) if cma.diagonal else _multiply(cma.factor, cma.factor)

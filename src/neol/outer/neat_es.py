@@ -150,7 +150,7 @@ class NeatEsLoop:
         for i, (kind, found, fitness) in enumerate(parts):
             if i == 0 or (self.racing and self.generation > 0):  # starts begin with one mean
                 self.hall.enter(levels[i], to_genomes(kind.space, kind.strategy.mean[None]))
-            kind.strategy = kind.strategy.told(found, fitness)
+            kind.strategy = kind.strategy.told(found, fitness, kind.space.widest)
             if self.racing:
                 kind.follow(levels[i])
             elif i > 0:
@@ -243,7 +243,7 @@ class NeatEsLoop:
     def candidates(self, outcome: Outcome, count: int) -> Genomes:
         """The leader's next mean and its averages, the means of the best generations, the fittest samples."""
         kind, found, fitness = self._by_kind(outcome)[0]
-        means = to_genomes(kind.space, kind.strategy.told(found, fitness).best_guesses())
+        means = to_genomes(kind.space, kind.strategy.told(found, fitness, kind.space.widest).best_guesses())
         return take(concatenate([means, *self.hall.genomes, best(self.genomes, outcome.fitness, count)]), slice(count))
 
     def state(self) -> dict[str, np.ndarray]:

@@ -33,6 +33,11 @@ class SearchSpace(NamedTuple):
     def size(self) -> int:
         return len(self.gene)
 
+    @property
+    def widest(self) -> np.ndarray:
+        """The standard deviations f8 (n,) beyond which most samples lie at their genes' bounds: 3 on either side."""
+        return (self.high - self.low) / 6.0
+
 
 def search_space(topology: Genomes, config: NeatConfig, inputs: int, outputs: int) -> SearchSpace:
     """The numbers to search of a topology (P = 1)."""

@@ -77,12 +77,15 @@ class Strategy:
             return cma.sample(self.at, noise(seed, generation, stream, samples, len(self.mean)))
         return gradients.sample(self.at, noise(seed, generation, stream, samples // 2, len(self.mean)))
 
-    def told(self, found: np.ndarray, fitness: np.ndarray) -> Strategy:
-        """The strategy after its samples f8 (L, n), as their lives left them, had this fitness f8 (L,)."""
+    def told(self, found: np.ndarray, fitness: np.ndarray, widest: np.ndarray) -> Strategy:
+        """The strategy after its samples f8 (L, n), as their lives left them, had this fitness f8 (L,).
+
+        `widest` f8 (n,): standard deviations that a distribution which adapts them never exceeds.
+        """
         k = self.knobs
         at: Cma | Gradient
         if isinstance(self.at, Cma):
-            at = cma.updated(self.at, found, fitness)
+            at = cma.within(cma.updated(self.at, found, fitness), widest)
         else:
             at = gradients.updated(self.at, k.kind, found, fitness, k.rate, k.top)
         rates = np.maximum(np.array(AVERAGED), 1.0 / float(at.told[0]))[:, None]
