@@ -217,6 +217,26 @@ def test_resuming_a_finished_run_changes_nothing(whole: dict[str, bytes], tmp_pa
         assert run.summary.status == "all generations done"
 
 
+def test_resuming_a_finished_run_chooses_no_champion_again_unless_something_is_missing_or_asked_for(
+    tmp_path: Path,
+) -> None:
+    folder, settings = tmp_path / "run", {**TINY, "generations": 1}
+    train("lunarlander", out=folder, resume=True, **settings)
+    summary, champion = folder / "summary.json", folder / "champion.json"
+    first, chosen = summary.read_bytes(), champion.read_bytes()
+    train("lunarlander", out=folder, resume=True, **settings)
+    assert summary.read_bytes() == first  # its seconds, too
+    champion.unlink()
+    train("lunarlander", out=folder, resume=True, **settings)
+    assert champion.read_bytes() == chosen
+    assert summary.read_bytes() != first
+    summary.write_text("{}")
+    train("lunarlander", out=folder, resume=True, **settings)
+    assert train("lunarlander", out=folder, resume=True, **settings).summary.champion_episodes == 3
+    more = train("lunarlander", out=folder, resume=True, **{**settings, "champion_episodes": 5})
+    assert more.summary.champion_episodes == 5
+
+
 def test_a_resume_needs_nothing_said_again(whole: dict[str, bytes], tmp_path: Path) -> None:
     interrupted(tmp_path / "run", 2)
     assert outcome(train(out=tmp_path / "run", resume=True).path) == whole

@@ -20,7 +20,7 @@ from neol.training import run_folder
 from neol.training.history import History
 from neol.training.observers import NOTE, Event, Generation, Observer, Started
 from neol.training.run import Run
-from neol.training.summary import Summary, write_summary
+from neol.training.summary import Summary, read_summary, write_summary
 
 SAVE_COST = 20.0  # a checkpoint is written once the work since the last is worth this many times its cost
 
@@ -95,17 +95,32 @@ def run_to_end(session: Session, resumed: bool, observer: Observer) -> Run:
         if resumed:
             _restore(session)
             session.history.write(session.folder)
+        finished = resumed and _is_finished(session)
         write_atomic(session.folder / run_folder.CONFIG, session.config.to_toml())  # the budget may have changed
         before = tuple(session.history.rows)
         observer.started(Started(session.folder, session.describe(), before, session.fraction_done()))
-        status = _evolve(session, observer)
-        observer.event(Event(NOTE, "Choosing the champion on fresh episodes ..."))
-        write_summary(session.folder, session.finish(status))
+        if not finished:
+            status = _evolve(session, observer)
+            observer.event(Event(NOTE, "Choosing the champion on fresh episodes ..."))
+            write_summary(session.folder, session.finish(status))
         run = Run(session.folder, trust=True)  # its environment is the user's word already
     finally:
         session.close()
         observer.finished(run)
     return run
+
+
+def _is_finished(session: Session) -> bool:
+    """Whether the folder has all that this session could come to: nothing is left to train, nor to choose again."""
+    folder = session.folder
+    chosen = any((folder / name).is_file() for name in (run_folder.CHAMPION, run_folder.POLICY))
+    if session.why_stop() is None or not chosen or not (folder / run_folder.SUMMARY).is_file():
+        return False
+    if run_folder.read_config_text(folder) != session.config.to_toml():
+        return False
+    with suppress(NeolError):  # a summary that is damaged is made again
+        return read_summary(folder).generations == len(session.history.rows)
+    return False
 
 
 def _restore(session: Session) -> None:
