@@ -1,15 +1,16 @@
 """Kernels made from the table of genes: what happens to one value, and to all genes of a genome, node or connection.
 
 Numba cannot loop over columns of several types, so the loop over the genes is unrolled when this module is imported:
-a step is made for each gene, and `in_turn` makes one function of them, inlined into the kernels that call it. The
+a step is made for each gene (one for all numbers of plasticity, whose columns have one type), and `in_turn` makes one
+function of them, inlined into the kernels that call it. The
 steps of a gene read its column as g[column] and its settings as settings.of[gene], both constants to the compiler.
-A place `at` is p for the genes of a genome, (p, k) for those of a node or connection.
+A place `at` is p for the genes of a genome, (p, k) for those of a rule, node or connection.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numba import njit
@@ -25,11 +26,13 @@ from neol.neat.genes import (
     GENE_ID,
     GENOME,
     NODE,
+    RULE,
     STREAM_OF,
     Factor,
     Flag,
     Gene,
     Number,
+    NumberSettings,
     Option,
     columns_of,
     genes_of,
@@ -245,24 +248,153 @@ def _cross_step(gene: Gene) -> Step:
     return {EITHER: either_if_on if gene.switch else either, DISABLED: disabled, FITTER: _nothing}[gene.crossed]
 
 
-# -- all genes of a genome, node or connection: (g, at, by)
+# -- the numbers of plasticity: columns of one type, so one step loops over them. An unrolled one for each, of
+#    connections, nodes and rules, would take three times as long to compile.
+
+
+def columns_at(places: Sequence[int]) -> Callable[..., tuple[np.ndarray, ...]]:
+    """(g) -> its columns at these places, a tuple of arrays of one type."""
+    first = places[0]
+
+    @njit(inline="always")
+    def last(g):
+        return (g[first],)
+
+    if len(places) == 1:
+        return last
+    rest = columns_at(places[1:])
+
+    @njit(inline="always")
+    def several(g):
+        return (g[first], *rest(g))
+
+    return several
+
+
+def copy_columns(to: Sequence[int], origin: Sequence[int]) -> Step:
+    """`copy_step` of several columns of one type."""
+    if not to:
+        return _nothing
+    mine, others = columns_at(to), columns_at(origin)
+
+    @njit(inline="always")
+    def copy(g, at, by):
+        other, other_at = by
+        new, old = mine(g), others(other)
+        for j in range(len(new)):
+            new[j][at] = old[j][other_at]
+
+    return copy
+
+
+def _clear_columns(names: Sequence[str]) -> Step:
+    columns = columns_at([COLUMN[n] for n in names])
+
+    @njit(inline="always")
+    def clear(g, at, by):
+        for column in columns(g):
+            column[at] = 0.0
+
+    return clear
+
+
+def _draw_numbers(genes: Sequence[Gene]) -> Step:
+    columns, ids, rows = columns_at([COLUMN[g.name] for g in genes]), *_numbers(genes)
+    default = np.array([g.default for g in genes])
+
+    @njit(inline="always")
+    def draw(g, at, by):
+        streams, settings = by
+        found = columns(g)
+        for j in range(len(found)):
+            found[j][at] = default[j]
+            if settings.on[ids[j]]:
+                found[j][at] = draw_number(streams[rows[j]], number_at(settings.numbers, ids[j]))
+
+    return draw
+
+
+def _mutate_numbers(genes: Sequence[Gene]) -> Step:
+    columns, ids, rows = columns_at([COLUMN[g.name] for g in genes]), *_numbers(genes)
+
+    @njit(inline="always")
+    def mutate(g, at, by):
+        streams, settings, step_size = by
+        found = columns(g)
+        for j in range(len(found)):
+            if settings.on[ids[j]]:
+                how = number_at(settings.numbers, ids[j])
+                found[j][at] = mutate_number(streams[rows[j]], found[j][at], how, step_size)
+
+    return mutate
+
+
+def _cross_numbers(genes: Sequence[Gene]) -> Step:
+    columns, ids, rows = columns_at([COLUMN[g.name] for g in genes]), *_numbers(genes)
+
+    @njit(inline="always")
+    def cross(g, at, by):
+        other, other_at, streams, settings = by
+        mine, others = columns(g), columns(other)
+        for j in range(len(mine)):
+            if settings.on[ids[j]] and seeding.uniform(streams[rows[j]]) < 0.5:
+                mine[j][at] = others[j][other_at]
+
+    return cross
+
+
+def _numbers(genes: Sequence[Gene]) -> tuple[np.ndarray, np.ndarray]:
+    """Their ids, and the rows of their streams."""
+    return np.array([GENE_ID[g.name] for g in genes]), np.array([STREAM_OF[g.name] for g in genes])
+
+
+@kernel
+def number_at(numbers, i):
+    """The settings of gene i, a row of f8 (genes, 8)."""
+    s = numbers[i]
+    return NumberSettings(s[0], s[1], s[2], s[3], s[4] != 0.0, s[5], s[6], s[7])
+
+
+# -- all genes of a genome, rule, node or connection: (g, at, by)
+
+
+def _looped(what: str) -> list[Gene]:
+    """The genes that one step loops over; the others have a step each."""
+    return [g for g in genes_of(what) if g.looped]
+
+
+def _steps(what: str, one: Callable[[Gene], Step], several: Callable[[Sequence[Gene]], Step]) -> Step:
+    looped = _looped(what)
+    steps = [one(g) for g in genes_of(what) if g not in looped]
+    return in_turn([*steps, *([several(looped)] if looped else [])])
 
 
 def _copy(what: str) -> Step:
-    return in_turn(copy_step(COLUMN[c], COLUMN[c]) for c in columns_of(what))
+    looped = [COLUMN[g.name] for g in _looped(what)]
+    others = [COLUMN[c] for c in columns_of(what) if COLUMN[c] not in looped]
+    return in_turn([*(copy_step(c, c) for c in others), copy_columns(looped, looped)])
 
 
-copy_genome_genes, copy_node, copy_conn = _copy(GENOME), _copy(NODE), _copy(CONNECTION)  # structure included
-clear_node, clear_conn = (in_turn(map(_clear_step, columns_of(what))) for what in (NODE, CONNECTION))
-draw_genome_genes, draw_node_genes, draw_conn_genes = (
-    in_turn(map(_draw_step, genes_of(what))) for what in (GENOME, NODE, CONNECTION)
+def _clear(what: str) -> Step:
+    looped = [g.name for g in _looped(what)]
+    return in_turn([*(_clear_step(c) for c in columns_of(what) if c not in looped), _clear_columns(looped)])
+
+
+copy_genome_genes, copy_rule = _copy(GENOME), _copy(RULE)
+copy_node, copy_conn = _copy(NODE), _copy(CONNECTION)  # structure included, here and of genomes
+clear_node, clear_conn = _clear(NODE), _clear(CONNECTION)
+draw_genome_genes, draw_rule_genes, draw_node_genes, draw_conn_genes = (
+    _steps(what, _draw_step, _draw_numbers) for what in (GENOME, RULE, NODE, CONNECTION)
 )
-draw_own_conn_genes = in_turn(_draw_step(g) for g in genes_of(CONNECTION) if g.own_stream)
-cross_genome_genes, cross_node_genes, cross_conn_genes = (
-    in_turn(map(_cross_step, genes_of(what))) for what in (GENOME, NODE, CONNECTION)
+draw_own_conn_genes = in_turn(
+    [*(_draw_step(g) for g in genes_of(CONNECTION) if g.own_stream and g not in _looped(CONNECTION)),
+     _draw_numbers(_looped(CONNECTION))]
+)  # fmt: skip
+cross_genome_genes, cross_rule_genes, cross_node_genes, cross_conn_genes = (
+    _steps(what, _cross_step, _cross_numbers) for what in (GENOME, RULE, NODE, CONNECTION)
 )
-mutate_genome_genes, mutate_node_genes, mutate_conn_genes = (
-    in_turn(map(_mutate_step, genes_of(what))) for what in (GENOME, NODE, CONNECTION)
+mutate_genome_genes, mutate_rule_genes, mutate_node_genes, mutate_conn_genes = (
+    _steps(what, _mutate_step, _mutate_numbers) for what in (GENOME, RULE, NODE, CONNECTION)
 )
 
 

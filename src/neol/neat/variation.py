@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neol import seeding
-from neol.config.sections import NeatConfig
+from neol.config.sections import MOST_RULES, NeatConfig
 from neol.jit import bare, kernel
 from neol.neat.gene_kernels import (
     clear_conn,
@@ -20,15 +20,18 @@ from neol.neat.gene_kernels import (
     copy_conn,
     copy_genome_genes,
     copy_node,
+    copy_rule,
     cross_conn_genes,
     cross_genome_genes,
     cross_node_genes,
+    cross_rule_genes,
     draw_conn_genes,
     draw_node_genes,
     draw_own_conn_genes,
     mutate_conn_genes,
     mutate_genome_genes,
     mutate_node_genes,
+    mutate_rule_genes,
     new_streams,
     start_streams,
 )
@@ -115,6 +118,8 @@ def _breed(parents, children, first, second, elite, innovations, how, settings, 
 def copy_genome(source, p, out, child):
     """Genome p of `source` to place `child` of `out`."""
     copy_genome_genes(out, child, (source, p))
+    for k in range(MOST_RULES):
+        copy_rule(out, (child, k), (source, (p, k)))
     for k in range(source.n_nodes[p]):
         copy_node(out, (child, k), (source, (p, k)))
     for k in range(source.n_conns[p]):
@@ -130,6 +135,8 @@ def cross(parents, p, g, child, streams, settings):
     parent is off with probability `disabled`, else a parent's at random: at 0 crossover neither spreads nor mends it.
     """
     cross_genome_genes(g, child, (parents, p, streams, settings))
+    for k in range(MOST_RULES):
+        cross_rule_genes(g, (child, k), (parents, (p, k), streams, settings))
     j = 0
     for i in range(g.n_conns[child]):
         while j < parents.n_conns[p] and parents.innovation[p, j] < g.innovation[child, i]:
@@ -310,12 +317,14 @@ def closes_cycle(g, p, source, target):
 
 @bare
 def mutate_values(g, p, streams, settings):
-    """The genes of the genome (its step size first), then of each connection, then of each node.
+    """The genes of the genome (its step size first), then of each rule, of each connection, of each node.
 
     How one value changes, a weight for instance: gene_kernels.mutate_number.
     """
     mutate_genome_genes(g, p, (streams, settings, 1.0))
     step_size = g.step_size[p]
+    for k in range(MOST_RULES):
+        mutate_rule_genes(g, (p, k), (streams, settings, step_size))
     for c in range(g.n_conns[p]):
         mutate_conn_genes(g, (p, c), (streams, settings, step_size))
     for k in range(g.n_nodes[p]):
