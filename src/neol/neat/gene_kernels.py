@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from neol import seeding
-from neol.jit import kernel
+from neol.jit import bare, kernel
 from neol.neat.genes import (
     COLUMNS,
     CONNECTION,
@@ -28,13 +29,13 @@ from neol.neat.genes import (
     NODE,
     RULE,
     STREAM_OF,
+    STRUCTURE,
     Factor,
     Flag,
     Gene,
     Number,
     NumberSettings,
     Option,
-    columns_of,
     genes_of,
 )
 
@@ -173,6 +174,10 @@ def copy_step(to: int, origin: int) -> Step:
     return copy
 
 
+def _keep_step(name: str) -> Step:
+    return copy_step(COLUMN[name], COLUMN[name])
+
+
 def _clear_step(name: str) -> Step:
     column = COLUMN[name]
 
@@ -248,8 +253,67 @@ def _cross_step(gene: Gene) -> Step:
     return {EITHER: either_if_on if gene.switch else either, DISABLED: disabled, FITTER: _nothing}[gene.crossed]
 
 
-# -- the numbers of plasticity: columns of one type, so one step loops over them. An unrolled one for each, of
-#    connections, nodes and rules, would take three times as long to compile.
+# -- the numbers of plasticity: columns of one type, f8 (P, places) each, so one kernel loops over a tuple of them.
+#    Steps of their own, unrolled for connections, nodes and rules, would take three times as long to compile. Each has
+#    a stream of its own, so that one may be done for all places of a genome before the next.
+
+
+class Looped(NamedTuple):
+    """Genes whose columns are looped over."""
+
+    ids: np.ndarray  # i8 (genes,) in GENES
+    rows: np.ndarray  # i8 (genes,) of the streams
+    default: np.ndarray  # f8 (genes,)
+
+
+@bare
+def _copy_numbers(new, at, old, old_at):
+    for j in range(len(new)):
+        new[j][at] = old[j][old_at]
+
+
+@bare
+def _copy_rows(new, p, old, q, count):
+    for j in range(len(new)):
+        for k in range(count):
+            new[j][p, k] = old[j][q, k]
+
+
+@bare
+def _clear_numbers(columns, at):
+    for j in range(len(columns)):
+        columns[j][at] = 0.0
+
+
+@bare
+def _draw_numbers(columns, at, genes, streams, numbers, on):
+    for j in range(len(columns)):
+        i = genes.ids[j]
+        columns[j][at] = draw_number(streams[genes.rows[j]], _settings_at(numbers, i)) if on[i] else genes.default[j]
+
+
+@bare
+def _mutate_rows(columns, p, count, genes, streams, numbers, on, step_size):
+    for j in range(len(columns)):
+        i = genes.ids[j]
+        if on[i]:
+            how, rng = _settings_at(numbers, i), streams[genes.rows[j]]
+            for k in range(count):
+                columns[j][p, k] = mutate_number(rng, columns[j][p, k], how, step_size)
+
+
+@bare
+def _cross_numbers(columns, at, others, other_at, genes, streams, on):
+    for j in range(len(columns)):
+        if on[genes.ids[j]] and seeding.uniform(streams[genes.rows[j]]) < 0.5:
+            columns[j][at] = others[j][other_at]
+
+
+@bare
+def _settings_at(numbers, i):
+    """The NumberSettings of gene i, a row of f8 (genes, 8)."""
+    s = numbers
+    return NumberSettings(s[i, 0], s[i, 1], s[i, 2], s[i, 3], s[i, 4] != 0.0, s[i, 5], s[i, 6], s[i, 7])
 
 
 def columns_at(places: Sequence[int]) -> Callable[..., tuple[np.ndarray, ...]]:
@@ -273,128 +337,90 @@ def columns_at(places: Sequence[int]) -> Callable[..., tuple[np.ndarray, ...]]:
 
 def copy_columns(to: Sequence[int], origin: Sequence[int]) -> Step:
     """`copy_step` of several columns of one type."""
-    if not to:
-        return _nothing
     mine, others = columns_at(to), columns_at(origin)
 
     @njit(inline="always")
     def copy(g, at, by):
         other, other_at = by
-        new, old = mine(g), others(other)
-        for j in range(len(new)):
-            new[j][at] = old[j][other_at]
+        _copy_numbers(mine(g), at, others(other), other_at)
 
     return copy
 
 
-def _clear_columns(names: Sequence[str]) -> Step:
-    columns = columns_at([COLUMN[n] for n in names])
+def _number_steps(genes: Sequence[Gene]) -> dict[str, Step]:
+    """What `_copy_step`, `_draw_step` ... do for one gene, for all of these."""
+    places = [COLUMN[g.name] for g in genes]
+    columns = columns_at(places)
+    ids, rows = (np.array([number[g.name] for g in genes]) for number in (GENE_ID, STREAM_OF))
+    default = np.array([float(g.default) for g in genes])
 
     @njit(inline="always")
     def clear(g, at, by):
-        for column in columns(g):
-            column[at] = 0.0
-
-    return clear
-
-
-def _draw_numbers(genes: Sequence[Gene]) -> Step:
-    columns, ids, rows = columns_at([COLUMN[g.name] for g in genes]), *_numbers(genes)
-    default = np.array([g.default for g in genes])
+        _clear_numbers(columns(g), at)
 
     @njit(inline="always")
     def draw(g, at, by):
         streams, settings = by
-        found = columns(g)
-        for j in range(len(found)):
-            found[j][at] = default[j]
-            if settings.on[ids[j]]:
-                found[j][at] = draw_number(streams[rows[j]], number_at(settings.numbers, ids[j]))
-
-    return draw
-
-
-def _mutate_numbers(genes: Sequence[Gene]) -> Step:
-    columns, ids, rows = columns_at([COLUMN[g.name] for g in genes]), *_numbers(genes)
-
-    @njit(inline="always")
-    def mutate(g, at, by):
-        streams, settings, step_size = by
-        found = columns(g)
-        for j in range(len(found)):
-            if settings.on[ids[j]]:
-                how = number_at(settings.numbers, ids[j])
-                found[j][at] = mutate_number(streams[rows[j]], found[j][at], how, step_size)
-
-    return mutate
-
-
-def _cross_numbers(genes: Sequence[Gene]) -> Step:
-    columns, ids, rows = columns_at([COLUMN[g.name] for g in genes]), *_numbers(genes)
+        _draw_numbers(columns(g), at, Looped(ids, rows, default), streams, settings.numbers, settings.on)
 
     @njit(inline="always")
     def cross(g, at, by):
         other, other_at, streams, settings = by
-        mine, others = columns(g), columns(other)
-        for j in range(len(mine)):
-            if settings.on[ids[j]] and seeding.uniform(streams[rows[j]]) < 0.5:
-                mine[j][at] = others[j][other_at]
+        if settings.any_looped:
+            _cross_numbers(columns(g), at, columns(other), other_at, Looped(ids, rows, default), streams, settings.on)
 
-    return cross
+    @njit(inline="always")
+    def copy_row(g, p, by):
+        other, q, count = by
+        _copy_rows(columns(g), p, columns(other), q, count)
 
+    @njit(inline="always")
+    def mutate_row(g, p, by):
+        count, streams, settings, step = by
+        _mutate_rows(columns(g), p, count, Looped(ids, rows, default), streams, settings.numbers, settings.on, step)
 
-def _numbers(genes: Sequence[Gene]) -> tuple[np.ndarray, np.ndarray]:
-    """Their ids, and the rows of their streams."""
-    return np.array([GENE_ID[g.name] for g in genes]), np.array([STREAM_OF[g.name] for g in genes])
-
-
-@kernel
-def number_at(numbers, i):
-    """The settings of gene i, a row of f8 (genes, 8)."""
-    s = numbers[i]
-    return NumberSettings(s[0], s[1], s[2], s[3], s[4] != 0.0, s[5], s[6], s[7])
+    at_a_place = {"copy": copy_columns(places, places), "clear": clear, "draw": draw, "cross": cross}
+    return {**at_a_place, "copy row": copy_row, "mutate row": mutate_row}
 
 
 # -- all genes of a genome, rule, node or connection: (g, at, by)
 
 
+def _steps(what: str, kind: str, one: Callable[[Gene], Step], own_stream: bool = False) -> Step:
+    """A step for each gene, and one for all that are looped over; kind "" = without these."""
+    genes = [g for g in genes_of(what) if g.own_stream or not own_stream]
+    looped = [_number_steps(_looped(what))[kind]] if kind and _looped(what) else []
+    return in_turn([*(one(g) for g in genes if not g.looped), *looped])
+
+
 def _looped(what: str) -> list[Gene]:
-    """The genes that one step loops over; the others have a step each."""
     return [g for g in genes_of(what) if g.looped]
 
 
-def _steps(what: str, one: Callable[[Gene], Step], several: Callable[[Sequence[Gene]], Step]) -> Step:
-    looped = _looped(what)
-    steps = [one(g) for g in genes_of(what) if g not in looped]
-    return in_turn([*steps, *([several(looped)] if looped else [])])
-
-
-def _copy(what: str) -> Step:
-    looped = [COLUMN[g.name] for g in _looped(what)]
-    others = [COLUMN[c] for c in columns_of(what) if COLUMN[c] not in looped]
-    return in_turn([*(copy_step(c, c) for c in others), copy_columns(looped, looped)])
+def _copy(what: str, kind: str = "copy") -> Step:
+    return in_turn([*map(_keep_step, STRUCTURE[what]), _steps(what, kind, lambda g: _keep_step(g.name))])
 
 
 def _clear(what: str) -> Step:
-    looped = [g.name for g in _looped(what)]
-    return in_turn([*(_clear_step(c) for c in columns_of(what) if c not in looped), _clear_columns(looped)])
+    return in_turn([*map(_clear_step, STRUCTURE[what]), _steps(what, "clear", lambda g: _clear_step(g.name))])
 
 
-copy_genome_genes, copy_rule = _copy(GENOME), _copy(RULE)
-copy_node, copy_conn = _copy(NODE), _copy(CONNECTION)  # structure included, here and of genomes
+_EVERY = (GENOME, RULE, NODE, CONNECTION)
+_ROWS = (RULE, NODE, CONNECTION)
+copy_genome_genes, copy_node, copy_conn = (_copy(what) for what in (GENOME, NODE, CONNECTION))  # structure included
+# Of a whole genome p the numbers that are looped over, row by row: by = (other, q, count); the rest of a place.
+copy_rules, copy_node_numbers, copy_conn_numbers = (_number_steps(_looped(what))["copy row"] for what in _ROWS)
+copy_rest_of_node, copy_rest_of_conn = (_copy(what, "") for what in (NODE, CONNECTION))
 clear_node, clear_conn = _clear(NODE), _clear(CONNECTION)
-draw_genome_genes, draw_rule_genes, draw_node_genes, draw_conn_genes = (
-    _steps(what, _draw_step, _draw_numbers) for what in (GENOME, RULE, NODE, CONNECTION)
-)
-draw_own_conn_genes = in_turn(
-    [*(_draw_step(g) for g in genes_of(CONNECTION) if g.own_stream and g not in _looped(CONNECTION)),
-     _draw_numbers(_looped(CONNECTION))]
-)  # fmt: skip
+draw_genome_genes, draw_rule_genes, draw_node_genes, draw_conn_genes = (_steps(w, "draw", _draw_step) for w in _EVERY)
+draw_own_conn_genes = _steps(CONNECTION, "draw", _draw_step, own_stream=True)
 cross_genome_genes, cross_rule_genes, cross_node_genes, cross_conn_genes = (
-    _steps(what, _cross_step, _cross_numbers) for what in (GENOME, RULE, NODE, CONNECTION)
+    _steps(what, "cross", _cross_step) for what in _EVERY
 )
-mutate_genome_genes, mutate_rule_genes, mutate_node_genes, mutate_conn_genes = (
-    _steps(what, _mutate_step, _mutate_numbers) for what in (GENOME, RULE, NODE, CONNECTION)
+# by = (count, streams, settings, step_size), and the rest of a place
+mutate_rules, mutate_node_numbers, mutate_conn_numbers = (_number_steps(_looped(what))["mutate row"] for what in _ROWS)
+mutate_genome_genes, mutate_rest_of_node, mutate_rest_of_conn = (
+    _steps(what, "", _mutate_step) for what in (GENOME, NODE, CONNECTION)
 )
 
 

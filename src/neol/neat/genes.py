@@ -237,6 +237,8 @@ class Gene:
             )
         if self.switch and (not self.own_stream or self.compared is not None):
             raise ValueError(f"the gene {self.name} has a switch: it needs a stream of its own, and is not compared.")
+        if self.of == RULE and not self.looped:
+            raise ValueError(f"the gene {self.name} is of a rule; it must be a number with a switch.")
         if self.of in (GENOME, RULE) and self.compared is not None:
             raise ValueError(f"the gene {self.name} cannot be compared: the distance is of nodes and connections.")
 
@@ -251,7 +253,7 @@ class Gene:
     @property
     def looped(self) -> bool:
         """One of the many of one type that kernels loop over; the others have a step each (gene_kernels.py)."""
-        return bool(self.switch) and isinstance(self.kind, Number) and self.crossed == EITHER
+        return bool(self.switch) and self.of != GENOME and isinstance(self.kind, Number) and self.crossed == EITHER
 
     def on(self, config: NeatConfig) -> bool:
         """Whether it takes part."""
@@ -356,6 +358,7 @@ class GeneSettings(NamedTuple):
     streams: np.ndarray  # i8 (own,) the names of the genes' own streams
     on: np.ndarray  # b1 of each gene: whether it takes part
     numbers: np.ndarray  # f8 (genes, 8) NumberSettings of those; 0 of the others
+    any_looped: bool  # whether one of those takes part
 
 
 def gene_settings(config: NeatConfig) -> GeneSettings:
@@ -364,7 +367,8 @@ def gene_settings(config: NeatConfig) -> GeneSettings:
     every = [(g, g.kind.settings(g.name, config)) for g in GENES]
     blank = (0.0,) * len(NumberSettings._fields)
     numbers = np.array([s if g.looped else blank for g, s in every], float)
-    return GeneSettings(tuple(() if g.looped else s for g, s in every), names, on, numbers)
+    any_looped = any(g.looped and g.on(config) for g in GENES)
+    return GeneSettings(tuple(() if g.looped else s for g, s in every), names, on, numbers, any_looped)
 
 
 def compared_genes(what: str) -> tuple[Gene, ...]:
