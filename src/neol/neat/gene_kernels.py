@@ -379,7 +379,7 @@ def _number_steps(genes: Sequence[Gene]) -> dict[str, Step]:
         count, streams, settings, step = by
         _mutate_rows(columns(g), p, count, Looped(ids, rows, default), streams, settings.numbers, settings.on, step)
 
-    at_a_place = {"copy": copy_columns(places, places), "clear": clear, "draw": draw, "cross": cross}
+    at_a_place: dict[str, Step] = {"copy": copy_columns(places, places), "clear": clear, "draw": draw, "cross": cross}
     return {**at_a_place, "copy row": copy_row, "mutate row": mutate_row}
 
 
