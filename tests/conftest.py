@@ -19,7 +19,7 @@ from forked import ForkServer
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from no_jax import _jax_stays_out, pytest_collection_finish  # noqa: F401 for every test
-from oracle import Edge, Net, Node
+from oracle import Edge, Net, Node, Numbers
 from small_study import small_study
 from toy_genes import INPUTS, OUTPUTS, evolved
 
@@ -27,7 +27,7 @@ from neol import evaluate
 from neol.cli.main import main
 from neol.config.sections import ACTIVATION_ID, AGGREGATION_ID
 from neol.envs.tasks import TASKS
-from neol.neat.genes import ROLES
+from neol.neat.genes import COEFFICIENTS, POINTERS, ROLES
 from neol.neat.genome import Genomes, empty_genomes
 from neol.network.phenotype import compile_phenotypes
 
@@ -189,10 +189,19 @@ def genomes_of(nets: Sequence[Net]) -> Genomes:
             g.role[p, k] = ROLES.index(node.role)
         for k, ((a, b), edge) in enumerate(net.edges.items()):
             g.innovation[p, k], g.source[p, k], g.target[p, k] = k, a, b
-            g.weight[p, k], g.enabled[p, k], g.rate[p, k] = edge.weight, edge.enabled, edge.rate
-            for name, value in zip(ABCD, edge.abcd, strict=True):
-                getattr(g, name)[p, k] = value
+            g.weight[p, k], g.enabled[p, k] = edge.weight, edge.enabled
+            g.pointer[p, k] = POINTERS.index(edge.rule)
+            _set_numbers(g, "", (p, k), edge)
+        for k, node in enumerate(node for _, node in sorted(net.nodes.items())):
+            _set_numbers(g, "node_", (p, k), node.numbers)
+        for k, rule in enumerate(net.rules):
+            _set_numbers(g, "rule_", (p, k), rule)
     return g
+
+
+def _set_numbers(g: Genomes, prefix: str, at: tuple[int, int], by: Edge | Numbers) -> None:
+    for name, value in zip(COEFFICIENTS, (by.rate, *by.abcd, *by.etas), strict=True):
+        getattr(g, prefix + name)[at] = value
 
 
 def assert_near(actual: Any, expected: Any, tolerance: float = 1e-12) -> None:

@@ -69,6 +69,8 @@ def random_document(seed: int) -> Document:
         for i, pair in enumerate(pairs)
         if chance(0.6)
     }
+    for edge in edges.values():
+        edge.etas = (float(rng.random()), float(rng.random()))
     whole = document(Net([-1 - i for i in range(inputs)], list(range(outputs)), nodes, edges), _type(recurrent))
     whole["metadata"] = {"generator": "neol" if chance(0.8) else "other"}
     whole["plasticity"] = {

@@ -8,10 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Pair = tuple[int, int]  # (from id, to id)
+
+
+@dataclass
+class Numbers:
+    """What a node, or a rule that connections share, has connections learn by."""
+
+    rate: float = 1.0
+    abcd: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+    etas: tuple[float, float] = (1.0, 1.0)
 
 
 @dataclass
@@ -21,6 +30,7 @@ class Node:
     activation: str = "identity"
     aggregation: str = "sum"
     role: str = "standard"
+    numbers: Numbers = field(default_factory=Numbers)
 
 
 @dataclass
@@ -29,6 +39,8 @@ class Edge:
     enabled: bool = True
     rate: float = 1.0
     abcd: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+    etas: tuple[float, float] = (1.0, 1.0)
+    rule: str = "own"  # whose numbers it learns by: own, node (its target's), or the number of a rule from 1 on
 
 
 @dataclass
@@ -39,6 +51,14 @@ class Net:
     outputs: list[int]
     nodes: dict[int, Node]  # outputs and hidden
     edges: dict[Pair, Edge]
+    rules: list[Numbers] = field(default_factory=list)
+
+    def learns_by(self, pair: Pair) -> Edge | Numbers:
+        """Whoever has the rate, A to D and etas of a connection."""
+        edge = self.edges[pair]
+        if edge.rule == "own":
+            return edge
+        return self.nodes[pair[1]].numbers if edge.rule == "node" else self.rules[int(edge.rule) - 1]
 
 
 # -- activations, by neat-python's documentation ------------------------------------------------------------------
@@ -102,13 +122,24 @@ RULES: dict[str, Rule | None] = {
     "oja": lambda x, y, w, theta, z, decay: y * (x - y * w) + (z if decay > 0.0 else 0.0),
     "bcm": lambda x, y, w, theta, z, decay: y * (y - theta) * x,
     "abcd": None,  # see generalised_hebb
+    "adaptive": None,  # see adaptive_synapse
 }
 
 
-def generalised_hebb(edge: Edge, x: float, y: float, z: float) -> float:
+def generalised_hebb(by: Edge | Numbers, x: float, y: float, z: float) -> float:
     """e = A x y + B x + C y + D (Soltoggio 2008; Najarro and Risi 2020); a trace stands for x y."""
-    a, b, c, d = edge.abcd
+    a, b, c, d = by.abcd
     return a * z + b * x + c * y + d
+
+
+def adaptive_synapse(by: Edge | Numbers, x: float, y: float, w: float, largest: float) -> float:
+    """Stanley, Bryant and Miikkulainen (2003): the size of an excitatory connection grows by
+    eta1 (W - |w|) x y + eta2 W x (y - 1), that of an inhibitory one by the same with 1 - y for y."""
+    eta1, eta2 = by.etas
+    if w >= 0.0:
+        return eta1 * (largest - w) * x * y + eta2 * largest * x * (y - 1.0)
+    low = 1.0 - y
+    return -(eta1 * (largest - abs(w)) * x * low + eta2 * largest * x * (low - 1.0))
 
 
 # -- structure ----------------------------------------------------------------------------------------------------
@@ -213,12 +244,15 @@ class Life:
             if self.modulates(e):
                 continue
             edge, x, y, w = self.net.edges[e], self.x[e], self.y[e[1]], self.w[e]
+            by = self.net.learns_by(e)
             self.z[e] = s.trace_decay * self.z[e] + x * y
-            if rule is None:
-                trace = generalised_hebb(edge, x, y, self.z[e])
-            else:
+            if rule is not None:
                 trace = rule(x, y, w, self.theta[e[1]], self.z[e], s.trace_decay)
-            change = s.lr * gate[e[1]] * edge.rate * trace
+            elif s.rule == "abcd":
+                trace = generalised_hebb(by, x, y, self.z[e])
+            else:
+                trace = adaptive_synapse(by, x, y, w, s.weight_limit)
+            change = s.lr * gate[e[1]] * by.rate * trace
             target = edge.weight if s.decay_to == "birth" else 0.0
             moved = w + change - s.weight_decay * (w - target)
             self.w[e] = between(-s.weight_limit, moved, s.weight_limit)
@@ -256,6 +290,7 @@ def document(net: Net, network_type: str = "feedforward") -> dict[str, Any]:
             "bias": n.bias,
             "response": n.response,
             **({} if n.role == "standard" else {"role": n.role}),
+            **_plastic_genes(n.numbers),
         }
         for i, n in net.nodes.items()
     ]
@@ -277,33 +312,46 @@ def document(net: Net, network_type: str = "feedforward") -> dict[str, Any]:
         },
         "nodes": nodes,
         "connections": [
-            {"from": a, "to": b, "weight": e.weight, "enabled": e.enabled, **_plastic_genes(e)}
+            {"from": a, "to": b, "weight": e.weight, "enabled": e.enabled, **_plastic_genes(e), **_points(e)}
             for (a, b), e in net.edges.items()
         ],
+        **({"rules": [_plastic_genes(r) for r in net.rules]} if net.rules else {}),
     }
 
 
-def _plastic_genes(edge: Edge) -> dict[str, float]:
+def _points(edge: Edge) -> dict[str, str]:
+    return {} if edge.rule == "own" else {"rule": edge.rule}
+
+
+def _plastic_genes(by: Edge | Numbers) -> dict[str, float]:
     """Those that are not as usual."""
-    found = {"rate": edge.rate, **dict(zip("ABCD", edge.abcd, strict=True))}
-    usual = {"rate": 1.0, "A": 1.0, "B": 0.0, "C": 0.0, "D": 0.0}
-    return {k: v for k, v in found.items() if v != usual[k]}
+    found = {"rate": by.rate, **dict(zip("ABCD", by.abcd, strict=True)), "eta1": by.etas[0], "eta2": by.etas[1]}
+    return {k: v for k, v in found.items() if v != _USUAL[k]}
+
+
+_USUAL = {"rate": 1.0, "A": 1.0, "B": 0.0, "C": 0.0, "D": 0.0, "eta1": 1.0, "eta2": 1.0}
+
+
+def _numbers(found: dict[str, Any]) -> tuple[Any, ...]:
+    """(rate, A to D, etas) as a document has them, or lacks them."""
+    rate, a, b, c, d, eta1, eta2 = (found.get(k, usual) for k, usual in _USUAL.items())
+    return rate, (a, b, c, d), (eta1, eta2)
 
 
 def from_document(document: dict[str, Any]) -> Net:
     """The network of a (well-formed) document."""
     names = ("activation", "aggregation")
     nodes = {
-        n["id"]: Node(n["bias"], n["response"], *(n[name]["name"] for name in names), n.get("role", "standard"))
+        n["id"]: Node(
+            n["bias"], n["response"], *(n[name]["name"] for name in names), n.get("role", "standard"),
+            Numbers(*_numbers(n)),
+        )
         for n in document["nodes"]
         if n["type"] != "input"
-    }
-    edges = {
-        (c["from"], c["to"]): Edge(
-            c["weight"], c["enabled"], c.get("rate", 1.0),
-            (c.get("A", 1.0), c.get("B", 0.0), c.get("C", 0.0), c.get("D", 0.0)),
-        )
-        for c in document["connections"]
     }  # fmt: skip
-    topology = document["topology"]
-    return Net(topology["input_keys"], topology["output_keys"], nodes, edges)
+    edges = {
+        (c["from"], c["to"]): Edge(c["weight"], c["enabled"], *_numbers(c), c.get("rule", "own"))
+        for c in document["connections"]
+    }
+    topology, rules = document["topology"], [Numbers(*_numbers(r)) for r in document.get("rules", [])]
+    return Net(topology["input_keys"], topology["output_keys"], nodes, edges, rules)

@@ -86,6 +86,12 @@ def belongs_together(flat: dict[str, Any]) -> dict[str, Any]:
     for gene in ("activation", "aggregation"):
         if out[f"{gene}_default"] != "random":
             out[f"{gene}_options"] = (*out[f"{gene}_options"], out[f"{gene}_default"])
+    if out["rule"] not in ("none", "abcd", "adaptive"):
+        out["evolve_rate"] |= out["coefficients_of"] != "connection"
+    if out["coefficients_of"] != "shared":
+        out["shared_rules"] = Config().plasticity.shared_rules
+    if out["rule"] == "adaptive":
+        out["weight_limit"] = min(out["weight_limit"], 1e6)
     out["workers"] = min(out["workers"], 1024)
     out["es_population"] += out["es_population"] == 1
     out["normalize_observations"] |= out["novelty"] > 0.0
@@ -98,6 +104,7 @@ def belongs_together(flat: dict[str, Any]) -> dict[str, Any]:
     out["target_species"] = min(out["target_species"], room)
     if out["encoding"] == "hyperneat":
         out |= {"inheritance": "darwinian", "feed_forward": True, "start": "", "gate": "reward"}
+        out |= {"coefficients_of": "connection", "shared_rules": Config().plasticity.shared_rules}
     return out
 
 

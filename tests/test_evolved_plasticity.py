@@ -26,7 +26,7 @@ from neol.config.sections import PlasticityConfig
 from neol.deploy import network_json
 from neol.deploy.plastic_network import PlasticNetwork
 from neol.errors import NeolError
-from neol.neat.genes import GENES, MODULATORY, ROLES
+from neol.neat.genes import CONNECTION, GENES, MODULATORY, NODE, ROLES, RULE, Gene
 from neol.neat.genome import Genomes, first_population, from_arrays, take, to_arrays, used_values
 from neol.neat.variation import breed
 from neol.network.phenotype import compile_phenotypes
@@ -53,6 +53,7 @@ def evolved_networks(draw: Any, modulatory: bool) -> Net:
     for edge in net.edges.values():
         edge.rate = draw(numbers(1.5))
         edge.abcd = tuple(draw(numbers(1.0)) for _ in range(4))
+        edge.etas = (draw(st.floats(0.0, 1.0)), draw(st.floats(0.0, 1.0)))
     for i, node in net.nodes.items():
         node.role = draw(st.sampled_from(ROLES)) if modulatory and i >= OUTPUTS else "standard"
     return net
@@ -219,16 +220,28 @@ def evolved(config: Config, generations: int = 4) -> Genomes:
     return genomes
 
 
+def where_it_is_on(gene: Gene) -> Config:
+    """Settings that switch a gene on."""
+    of = {NODE: "node", RULE: "shared"}.get(gene.of if gene.searchable else "", "connection")
+    rule = "adaptive" if gene.switch.endswith("adaptive") else "abcd"
+    own = {"rule": rule, "coefficients_of": "shared" if gene.name == "pointer" else of}
+    return Config().replace(**{**ALL_ON, **own})
+
+
+# Different values that a gene has at least, where it is on: there are few genomes, rules and nodes.
+FEW = {"role": 2, "decay": 5, "pointer": 4}
+
+
 @pytest.mark.parametrize("gene", SWITCHED, ids=[g.name for g in SWITCHED])
-def test_a_gene_that_is_off_has_its_default_everywhere_and_changes_no_other(gene: Any) -> None:
-    off, on = evolved(Config()), evolved(Config().replace(**ALL_ON))
+def test_a_gene_that_is_off_has_its_default_everywhere_and_changes_no_other(gene: Gene) -> None:
+    off, on = evolved(Config()), evolved(where_it_is_on(gene))
     assert (used_values(off, gene) == gene.default).all()
-    assert len(np.unique(used_values(on, gene))) >= {"role": 2, "decay": 5}.get(gene.name, 100)
+    assert len(np.unique(used_values(on, gene))) >= FEW.get(gene.name, 100 if gene.of == CONNECTION else 20)
     assert f"g.{gene.name}" not in to_arrays(off, "g")
     for genomes in (off, on):
         again = from_arrays(to_arrays(genomes, "g"), "g")
         assert all(np.array_equal(a, b) for a, b in zip(again, genomes, strict=True))
-    some = evolved(Config().replace(rule="abcd", evolve_rate=True))  # a modulatory node leaves a connection enabled
+    some = evolved(where_it_is_on(gene).replace(gate="reward"))  # a modulatory node leaves a connection enabled
     new = {g.name for g in SWITCHED}
     assert all(np.array_equal(getattr(some, n), getattr(off, n)) for n in Genomes._fields if n not in new)
 
@@ -256,6 +269,7 @@ def test_a_connection_that_a_modulatory_node_is_put_on_stays() -> None:
     ("plastic", "names"),
     [
         ({}, set()), ({"evolve_rate": True}, {"rate"}), ({"rule": "abcd"}, set(ABCD)),
+        ({"rule": "adaptive"}, {"eta1", "eta2"}),
         (ALL_ON, {"rate", "decay", *ABCD}),
     ],
 )  # fmt: skip

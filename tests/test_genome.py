@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from neat.innovation import InnovationTracker
 
 from neol.config.schema import Config
-from neol.config.sections import ACTIVATION_ID, AGGREGATION_ID, INITIAL_CONNECTIONS, NeatConfig
-from neol.neat.genes import CONNECTION, GENES, GENOME, NODE
+from neol.config.sections import ACTIVATION_ID, AGGREGATION_ID, INITIAL_CONNECTIONS, MOST_RULES, NeatConfig
+from neol.neat.genes import CONNECTION, GENES, GENOME, NODE, RULE
 from neol.neat.genome import (
     CONN_FIELDS,
     NODE_FIELDS,
@@ -313,6 +313,6 @@ def test_empty_genomes_are_zeros_of_the_declared_types():
         "enabled": "b1",
     }  # fmt: skip
     assert {name: getattr(g, name).dtype.str[1:] for name in known} == known
-    size = {GENOME: (2,), NODE: (2, 3), CONNECTION: (2, 4)}
+    size = {GENOME: (2,), RULE: (2, MOST_RULES), NODE: (2, 3), CONNECTION: (2, 4)}
     assert all(getattr(g, gene.name).shape == size[gene.of] for gene in GENES)
     assert not any(a.any() for a in g)

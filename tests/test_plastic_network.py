@@ -202,7 +202,7 @@ def test_every_setting_is_written_and_those_of_evolved_plasticity_where_they_are
     assert list(written) == names[: names.index("inheritance") + 1]
     unusual = {
         "evolve_rate": True, "gate": "none", "reward_mean_rate": 0.5, "weight_decay": 0.5, "decay_to": "zero",
-        "evolve_decay": True, "birth": "drawn", "birth_spread": 0.5,
+        "evolve_decay": True, "birth": "drawn", "birth_spread": 0.5, "coefficients_of": "shared", "shared_rules": 2,
     }  # fmt: skip
     written = PlasticNetwork.from_json(valid(), **unusual).to_json()["plasticity"]
     assert list(written) == names

@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from neol.config.sections import PlasticityConfig
 from neol.errors import NeolError
 
 CHANGES = ("change", "test_change")  # settings that are lists of changes of the world
@@ -99,6 +100,26 @@ def check_weight_mutation(value: str) -> None:
         ok = False
     if not ok:
         raise NeolError(f"weight_mutation = '{value}' is not allowed; it must be config, off or a probability 0 to 1.")
+
+
+def check_learning(p: PlasticityConfig) -> None:
+    """A NeolError where settings of plasticity do not go together."""
+    if p.coefficients_of != "connection" and not (p.rule in ("none", "abcd", "adaptive") or p.evolve_rate):
+        raise NeolError(
+            f"coefficients_of = '{p.coefficients_of}' is not allowed with rule = '{p.rule}', which has no numbers that "
+            "evolve; it must be abcd or adaptive, or evolve_rate must be true."
+        )
+    if p.shared_rules != PlasticityConfig.shared_rules and p.coefficients_of != "shared":
+        raise NeolError(
+            f"shared_rules = {p.shared_rules} is not allowed with coefficients_of = '{p.coefficients_of}'; it must be "
+            "shared."
+        )
+    check_weight_limit(p)
+
+
+def check_weight_limit(p: PlasticityConfig) -> None:
+    if p.rule == "adaptive" and math.isinf(p.weight_limit):
+        raise NeolError("weight_limit = inf is not allowed with rule = 'adaptive', whose W it is; it must be finite.")
 
 
 WIDEST_LAYER = 10_000

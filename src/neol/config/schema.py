@@ -22,6 +22,7 @@ from neol.config import sections
 from neol.config.changes import parse_changes
 from neol.config.checks import (
     ASSOCIATIVE,
+    check_learning,
     check_range,
     check_topology,
     check_weight_mutation,
@@ -49,6 +50,8 @@ class Evolution(NeatConfig):
 
     evolved: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()  # genes that nothing reads
+    rules: int = 0  # that connections share (K)
+    pointer_options: tuple[str, ...] = ("own",)  # what a connection may point to (`genes.POINTERS`)
 
 
 # Of neol.train, beside the settings.
@@ -87,10 +90,18 @@ class Config:
         """What genes are made, mutated and compared by: [neat], with the genes that [plasticity] switches on."""
         p = self.plasticity
         acts = p.rule != "none" and p.lr > 0.0
-        groups = {"rate": p.evolve_rate, "abcd": p.rule == "abcd", "modulator": p.gate == "modulator",
-                  "decay": p.evolve_decay}  # fmt: skip
+        of = "" if p.coefficients_of == "connection" else f"{p.coefficients_of}-"
+        groups = {
+            f"{of}rate": p.evolve_rate, f"{of}abcd": p.rule == "abcd", f"{of}adaptive": p.rule == "adaptive",
+            "modulator": p.gate == "modulator", "decay": p.evolve_decay, "pointer": bool(of),
+        }  # fmt: skip
         idle = ("weight",) if p.birth == "drawn" and p.gate != "modulator" else ()
-        return Evolution(**vars(self.neat), evolved=tuple(g for g, on in groups.items() if on and acts), idle=idle)
+        rules = p.shared_rules if p.coefficients_of == "shared" else 0
+        options = {"connection": ("own",), "node": ("node",), "shared": tuple(str(1 + k) for k in range(rules))}
+        return Evolution(
+            **vars(self.neat), evolved=tuple(g for g, on in groups.items() if on and acts), idle=idle, rules=rules,
+            pointer_options=options[p.coefficients_of],
+        )  # fmt: skip
 
     def flat(self) -> dict[str, Any]:
         """All fields by their flat names, in order of declaration."""
@@ -212,6 +223,7 @@ def check_together(config: Config) -> None:
         raise NeolError("es_population = 1 is not allowed; it must be 0 or at least 2: samples are compared.")
     if config.es.topology == "start" and not config.run.start:
         raise NeolError("topology = 'start' is not allowed; it needs a champion to start from (--from).")
+    check_learning(config.plasticity)
     check_encoding(config)
     if config.es.topology == ASSOCIATIVE and config.run.outer != "gradient":
         raise NeolError(f"topology = '{ASSOCIATIVE}' is not allowed with outer = '{config.run.outer}'; use gradient.")

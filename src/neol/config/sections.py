@@ -23,6 +23,7 @@ INITIAL_CONNECTIONS = (
     "partial_direct", "partial_nodirect",
 )  # fmt: skip
 INIT_TYPES = ("gaussian", "uniform")
+MOST_RULES = 8  # that the connections of a network can share
 
 
 def _choice(*names: str) -> Any:
@@ -146,8 +147,8 @@ class WorldConfig:
 class PlasticityConfig:
     """The inner loop: how weights change within an episode."""
 
-    rule: str = field(default="hebb", metadata=_basic(_choice("none", "hebb", "oja", "bcm", "abcd")))
-    """Plasticity rule: none, hebb, oja, bcm, or abcd (generalised Hebb, its four coefficients evolve)."""
+    rule: str = field(default="hebb", metadata=_basic(_choice("none", "hebb", "oja", "bcm", "abcd", "adaptive")))
+    """Plasticity rule: none, hebb, oja, bcm; abcd (generalised Hebb), adaptive (Stanley's): their numbers evolve."""
     lr: float = field(default=0.25, metadata=_basic(_range(0.0, 1e6)))
     """Plasticity rate (eta)."""
     reward_scale: float = field(default=0.01, metadata=_basic(_range(-1e6, 1e6)))
@@ -168,6 +169,10 @@ class PlasticityConfig:
     """lamarckian: adapted weights are written back to the genome; darwinian: thrown away."""
     evolve_rate: bool = False
     """Every connection has an evolved, signed factor on the plasticity rate."""
+    coefficients_of: str = field(default="connection", metadata=_choice("connection", "node", "shared"))
+    """Whose evolved numbers (rate, A to D, eta1, eta2) a connection learns by: its own, its target's, a shared rule."""
+    shared_rules: int = field(default=4, metadata=_range(1, MOST_RULES))
+    """With coefficients_of = shared: rules of a network (K), each connection points to one of them."""
     gate: str = field(default="reward", metadata=_choice("reward", "advantage", "none", "modulator"))
     """What gates an update: the reward, advantage (it minus its running mean), none, or evolved modulatory nodes."""
     reward_mean_rate: float = field(default=0.05, metadata=_range(0.0, 1.0))
@@ -340,7 +345,7 @@ class SubstrateConfig:
     substrate_deltas: bool = True
     """CPPNs see x1 - x2, y1 - y2 and z1 - z2 beside the coordinates of both ends."""
     substrate_coefficient: float = field(default=1.0, metadata=_range(0.0, 1e6, open_low=True))
-    """Largest rate, A, B, C or D of a plastic connection that a CPPN paints (adaptive HyperNEAT)."""
+    """Largest rate, A, B, C, D or eta of a plastic connection that a CPPN paints (adaptive HyperNEAT)."""
     expression: str = field(default="threshold", metadata=_choice("threshold", "leo"))
     """Which connections exist: those painted above expression_threshold, or where an output of its own is > 0 (leo)."""
     expression_threshold: float = field(default=0.2, metadata=_range(0.0, 0.99))

@@ -55,6 +55,11 @@ def check_encoding(config: Config) -> None:
             "gate = 'modulator' is not allowed with encoding = 'hyperneat': a substrate has no modulatory nodes; it "
             "must be reward, advantage or none."
         )
+    if p.coefficients_of != "connection" and p.rule != "none":
+        raise NeolError(
+            f"coefficients_of = '{p.coefficients_of}' is not allowed with encoding = 'hyperneat': a CPPN paints "
+            "connections; it must be connection."
+        )
     if not config.neat.feed_forward:
         raise NeolError(
             "feed_forward = false is not allowed with encoding = 'hyperneat': a CPPN has no time to go back in."

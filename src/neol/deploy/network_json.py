@@ -15,10 +15,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neol.config.sections import PlasticityConfig
+from neol.config.sections import MOST_RULES, PlasticityConfig
 from neol.errors import NeolError
 from neol.files import read_text
-from neol.neat.genes import CONNECTION, GENOME, MODULATORY, NODE, Gene, gene_from_json, gene_to_json, genes_of
+from neol.neat.genes import (
+    CONNECTION,
+    FIRST_RULE,
+    GENOME,
+    MODULATORY,
+    NODE,
+    POINTERS,
+    RULE,
+    Gene,
+    gene_from_json,
+    gene_to_json,
+    genes_of,
+)
 from neol.neat.genome import Genomes, empty_genomes
 from neol.network.phenotype import Phenotypes, compile_phenotypes
 
@@ -45,11 +57,11 @@ class Network(NamedTuple):
 
 
 def to_document(
-    phenotypes: Phenotypes, genomes: Genomes, p: int, recurrent: bool, evolved: Sequence[str] = ()
+    phenotypes: Phenotypes, genomes: Genomes, p: int, recurrent: bool, evolved: Sequence[str] = (), rules: int = 0
 ) -> dict[str, Any]:
     """Genome p as a document: the nodes and enabled connections that reach an output.
 
-    evolved: the groups of plasticity's genes that are written (`Gene.switch`).
+    evolved: the groups of plasticity's genes that are written (`Gene.switch`). rules: how many its connections share.
     """
     inputs, outputs = phenotypes.inputs, phenotypes.output.shape[1]
     nodes, connections = [], []
@@ -83,6 +95,8 @@ def to_document(
         "nodes": nodes,
         "connections": connections,
     }
+    if rules and "pointer" in evolved:
+        document["rules"] = [genes(RULE, None, (p, k)) for k in range(rules)]
     whole = genes(GENOME, p, p)
     return {**document, "genes": whole} if whole else document
 
@@ -165,6 +179,9 @@ def _parse(document: dict[str, Any], name: str) -> Network:
     genomes = empty_genomes(1, len(order), max(1, len(connections)))
     genomes.n_nodes[0], genomes.n_conns[0] = len(order), len(connections)
     _fill(genomes, 0, genes_of(GENOME), document.get("genes", {}), "the genome", name)
+    rules = _rules(document.get("rules", []), name)
+    for k in range(MOST_RULES):
+        _fill(genomes, (0, k), genes_of(RULE), rules[k] if k < len(rules) else {}, f"rule {1 + k}", name)
     for i, node in enumerate(order):
         genomes.node_id[0, i] = i
         _fill(genomes, (0, i), genes_of(NODE), nodes[node], f"node {node}", name)
@@ -173,6 +190,10 @@ def _parse(document: dict[str, Any], name: str) -> Network:
     for i, ((source, target), connection) in enumerate(connections.items()):
         genomes.innovation[0, i], genomes.source[0, i], genomes.target[0, i] = i, place[source], place[target]
         _fill(genomes, (0, i), genes_of(CONNECTION), connection, f"{source} -> {target}", name)
+        if (pointer := genomes.pointer[0, i]) >= FIRST_RULE + len(rules):
+            raise NeolError(
+                f"{name} has rule '{POINTERS[pointer]}' at {source} -> {target}, but only {len(rules)} rules."
+            )
     synchronous = kind == "recurrent" and document["metadata"].get("generator") != GENERATOR
     phenotype = compile_phenotypes(genomes, len(inputs), len(outputs), synchronous)
     if kind == "feedforward" and phenotype.remembers[0]:
@@ -185,6 +206,13 @@ def _ids(topology: Mapping[str, Any], key: str, name: str) -> list[int]:
     if not ids or len(set(ids)) < len(ids):
         raise NeolError(f"{name} has {key} = {ids}; it must be a list of different node ids.")
     return ids
+
+
+def _rules(listed: Any, name: str) -> list[Any]:
+    """The rules that connections share, as the document has them."""
+    if not isinstance(listed, list) or len(listed) > MOST_RULES or not all(isinstance(r, Mapping) for r in listed):
+        raise NeolError(f"{name} has rules that are not a list of at most {MOST_RULES} JSON objects.")
+    return listed
 
 
 def _connections(listed: Any, place: Mapping[int, int], name: str) -> dict[tuple[int, int], Any]:

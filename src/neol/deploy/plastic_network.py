@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from neol import seeding
+from neol.config.checks import check_weight_limit
 from neol.config.schema import check_value
 from neol.config.sections import PlasticityConfig
 from neol.deploy import network_json, task_interface
@@ -39,6 +40,7 @@ class PlasticNetwork:
         self, network: network_json.Network, settings: PlasticityConfig = PLAIN, trusted: bool = False
     ) -> None:
         self.network, self.settings = network, settings
+        check_weight_limit(settings)
         if settings.rule != "none" and settings.gate != "modulator" and network.phenotype.role.any():
             raise NeolError(
                 f"gate = '{settings.gate}' is not allowed; the network has modulatory nodes, so it must be modulator "

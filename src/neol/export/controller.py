@@ -11,7 +11,7 @@ from typing import Any
 
 from neol.network.actions import ARGMAX, BINARY, BOUNDED
 from neol.network.activations import activate, clip
-from neol.network.plasticity import abcd, local_trace
+from neol.network.plasticity import abcd, adaptive, local_trace
 
 # Ids of aggregations, as network/activations.py has them.
 SUM, PRODUCT, MEAN, MAX, MIN, MAXABS = range(6)
@@ -177,6 +177,8 @@ def learn(p: Any, s: Any, reward: float) -> None:
                 s.trace[e] = z
             if p.is_abcd:
                 change = abcd(x, y, z, p.correlation[e], p.presynaptic[e], p.postsynaptic[e], p.constant[e])
+            elif p.is_adaptive:
+                change = adaptive(x, y, w, p.weight_limit, p.eta1[e], p.eta2[e])
             else:
                 change = local_trace(p.rule, x, y, w, theta, z, p.trace_decay)
             moved = w + (open_by * p.edge_rate[e] * change if p.own_rates else open_by * change)

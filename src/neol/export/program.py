@@ -18,7 +18,7 @@ from neol.errors import NeolError
 from neol.export.kernel_source import names_read, tree_of
 from neol.network.actions import FREE, Component, action_map
 from neol.network.normalization import CLIP
-from neol.network.plasticity import ABCD, ADVANTAGE, GATES, MODULATOR, NONE, RULES
+from neol.network.plasticity import ABCD, ADAPTIVE, ADVANTAGE, GATES, MODULATOR, NONE, RULES
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Program:
     next_step: bool
     rule: int
     is_abcd: bool
+    is_adaptive: bool
     slides: bool  # the rule reads theta
     traces: bool  # the rule reads a trace
     own_rates: bool
@@ -81,6 +82,8 @@ class Program:
     presynaptic: np.ndarray
     postsynaptic: np.ndarray
     constant: np.ndarray
+    eta1: np.ndarray  # (E,) adaptive's
+    eta2: np.ndarray
     # how it acts
     kind: np.ndarray  # (A,)
     first: np.ndarray  # (A,)
@@ -155,11 +158,12 @@ def _learning(net: PlasticNetwork) -> dict[str, Any]:
         "weight_limit",
         "decay",
     )
-    genes = ("correlation", "presynaptic", "postsynaptic", "constant")
+    genes = ("correlation", "presynaptic", "postsynaptic", "constant", "eta1", "eta2")
     values = {name: getattr(plastic, name) for name in settings} | {name: getattr(ph, name) for name in genes}
     return values | {
         "learns": learns,
         "is_abcd": plastic.rule == ABCD,
+        "is_adaptive": plastic.rule == ADAPTIVE,
         "slides": learns and "theta" in reads,
         "traces": learns and "z" in reads and plastic.trace_decay > 0.0,
         "own_rates": plastic.general and bool((ph.rate != 1.0).any()),

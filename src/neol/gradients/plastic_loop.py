@@ -167,10 +167,16 @@ def check_settings(config: Config) -> None:
     """A NeolError where a setting means nothing here."""
     p, r = config.plasticity, config.rollout
     needed = (
-        ("inheritance", p.inheritance, "darwinian"), ("birth", p.birth, "inherited"), ("trials", r.trials, 1),
+        ("inheritance", p.inheritance, "darwinian"), ("birth", p.birth, "inherited"),
+        ("coefficients_of", p.coefficients_of, "connection"), ("trials", r.trials, 1),
         ("senses", r.senses, ()), ("change", config.world.change, ()),
         ("normalize_observations", r.normalize_observations, False),
     )  # fmt: skip
+    if p.rule == "adaptive":
+        raise NeolError(
+            "rule = 'adaptive' is not allowed with outer = 'gradient': it jumps where a weight changes its sign; it "
+            "must be none, hebb, oja, bcm or abcd."
+        )
     for name, value, must in needed:
         if value != must and not (name == "inheritance" and p.rule == "none"):
             said = must if must != () else "none"

@@ -20,6 +20,7 @@ from neol.figures.video import first_picture, make_pictured, picture
 from neol.files import finite
 from neol.live.living import LiveLife
 from neol.live.scene import drawing
+from neol.network.plasticity import LOCAL
 from neol.rollout.attributes import read
 
 FRAMES = 30.0  # a second, at most
@@ -148,7 +149,7 @@ class LifeStage:
     def describe(self) -> dict[str, Any]:
         """All that stays the same."""
         names = {"inputs": [shown(n) for n in self.task.inputs], "outputs": [shown(n) for n in self.task.actions]}
-        rules = [r for r in field_choices("rule") if r != "abcd" or self.net.settings.rule == "abcd"]
+        rules = [r for i, r in enumerate(field_choices("rule")) if i < len(LOCAL) or r == self.net.settings.rule]
         return {
             "task": shown(self.task.name), "network": drawing(self.net.network), **names, "rules": rules,
             "weight_limit": self.net.settings.weight_limit, "longest": self.longest, "trials": self.trials,

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from neol.arrays import Array
-from neol.neat.genes import CONNECTION, GENES, GENOME, NODE, STRUCTURE, Gene, Option
+from neol.config.sections import MOST_RULES
+from neol.neat.genes import CONNECTION, GENES, GENOME, NODE, RULE, STRUCTURE, Gene, Option
 from neol.neat.innovation import EMPTY, is_split
 
 LARGEST_ID = 2**30 - 1  # of a node: two of them make a key of the table of innovations
@@ -28,7 +29,7 @@ class Population(NamedTuple):
 
     def columns(self) -> dict[str, Array]:
         places: dict[str, tuple[int | str, ...]] = {
-            GENOME: (self.size,), NODE: (self.size, ".N"), CONNECTION: (self.size, ".C"),
+            GENOME: (self.size,), RULE: (self.size, MOST_RULES), NODE: (self.size, ".N"), CONNECTION: (self.size, ".C"),
         }  # fmt: skip
         structure = {c: Array("i4", places[of]) for of, columns in STRUCTURE.items() for c in columns}
         structure["n_nodes"] = structure["n_nodes"]._replace(least=self.least)

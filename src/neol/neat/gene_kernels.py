@@ -1,21 +1,23 @@
 """Kernels made from the table of genes: what happens to one value, and to all genes of a genome, node or connection.
 
 Numba cannot loop over columns of several types, so the loop over the genes is unrolled when this module is imported:
-a step is made for each gene, and `in_turn` makes one function of them, inlined into the kernels that call it. The
+a step is made for each gene (one for all numbers of plasticity, whose columns have one type), and `in_turn` makes one
+function of them, inlined into the kernels that call it. The
 steps of a gene read its column as g[column] and its settings as settings.of[gene], both constants to the compiler.
-A place `at` is p for the genes of a genome, (p, k) for those of a node or connection.
+A place `at` is p for the genes of a genome, (p, k) for those of a rule, node or connection.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from neol import seeding
-from neol.jit import kernel
+from neol.jit import bare, kernel
 from neol.neat.genes import (
     COLUMNS,
     CONNECTION,
@@ -25,13 +27,15 @@ from neol.neat.genes import (
     GENE_ID,
     GENOME,
     NODE,
+    RULE,
     STREAM_OF,
+    STRUCTURE,
     Factor,
     Flag,
     Gene,
     Number,
+    NumberSettings,
     Option,
-    columns_of,
     genes_of,
 )
 
@@ -170,6 +174,10 @@ def copy_step(to: int, origin: int) -> Step:
     return copy
 
 
+def _keep_step(name: str) -> Step:
+    return copy_step(COLUMN[name], COLUMN[name])
+
+
 def _clear_step(name: str) -> Step:
     column = COLUMN[name]
 
@@ -245,24 +253,174 @@ def _cross_step(gene: Gene) -> Step:
     return {EITHER: either_if_on if gene.switch else either, DISABLED: disabled, FITTER: _nothing}[gene.crossed]
 
 
-# -- all genes of a genome, node or connection: (g, at, by)
+# -- the numbers of plasticity: columns of one type, f8 (P, places) each, so one kernel loops over a tuple of them.
+#    Steps of their own, unrolled for connections, nodes and rules, would take three times as long to compile. Each has
+#    a stream of its own, so that one may be done for all places of a genome before the next.
 
 
-def _copy(what: str) -> Step:
-    return in_turn(copy_step(COLUMN[c], COLUMN[c]) for c in columns_of(what))
+class Looped(NamedTuple):
+    """Genes whose columns are looped over."""
+
+    ids: np.ndarray  # i8 (genes,) in GENES
+    rows: np.ndarray  # i8 (genes,) of the streams
+    default: np.ndarray  # f8 (genes,)
 
 
-copy_genome_genes, copy_node, copy_conn = _copy(GENOME), _copy(NODE), _copy(CONNECTION)  # structure included
-clear_node, clear_conn = (in_turn(map(_clear_step, columns_of(what))) for what in (NODE, CONNECTION))
-draw_genome_genes, draw_node_genes, draw_conn_genes = (
-    in_turn(map(_draw_step, genes_of(what))) for what in (GENOME, NODE, CONNECTION)
+@bare
+def _copy_numbers(new, at, old, old_at):
+    for j in range(len(new)):
+        new[j][at] = old[j][old_at]
+
+
+@bare
+def _copy_rows(new, p, old, q, count):
+    for j in range(len(new)):
+        for k in range(count):
+            new[j][p, k] = old[j][q, k]
+
+
+@bare
+def _clear_numbers(columns, at):
+    for j in range(len(columns)):
+        columns[j][at] = 0.0
+
+
+@bare
+def _draw_numbers(columns, at, genes, streams, numbers, on):
+    for j in range(len(columns)):
+        i = genes.ids[j]
+        columns[j][at] = draw_number(streams[genes.rows[j]], _settings_at(numbers, i)) if on[i] else genes.default[j]
+
+
+@bare
+def _mutate_rows(columns, p, count, genes, streams, numbers, on, step_size):
+    for j in range(len(columns)):
+        i = genes.ids[j]
+        if on[i]:
+            how, rng = _settings_at(numbers, i), streams[genes.rows[j]]
+            for k in range(count):
+                columns[j][p, k] = mutate_number(rng, columns[j][p, k], how, step_size)
+
+
+@bare
+def _cross_numbers(columns, at, others, other_at, genes, streams, on):
+    for j in range(len(columns)):
+        if on[genes.ids[j]] and seeding.uniform(streams[genes.rows[j]]) < 0.5:
+            columns[j][at] = others[j][other_at]
+
+
+@bare
+def _settings_at(numbers, i):
+    """The NumberSettings of gene i, a row of f8 (genes, 8)."""
+    s = numbers
+    return NumberSettings(s[i, 0], s[i, 1], s[i, 2], s[i, 3], s[i, 4] != 0.0, s[i, 5], s[i, 6], s[i, 7])
+
+
+def columns_at(places: Sequence[int]) -> Callable[..., tuple[np.ndarray, ...]]:
+    """(g) -> its columns at these places, a tuple of arrays of one type."""
+    first = places[0]
+
+    @njit(inline="always")
+    def last(g):
+        return (g[first],)
+
+    if len(places) == 1:
+        return last
+    rest = columns_at(places[1:])
+
+    @njit(inline="always")
+    def several(g):
+        return (g[first], *rest(g))
+
+    return several
+
+
+def copy_columns(to: Sequence[int], origin: Sequence[int]) -> Step:
+    """`copy_step` of several columns of one type."""
+    mine, others = columns_at(to), columns_at(origin)
+
+    @njit(inline="always")
+    def copy(g, at, by):
+        other, other_at = by
+        _copy_numbers(mine(g), at, others(other), other_at)
+
+    return copy
+
+
+def _number_steps(genes: Sequence[Gene]) -> dict[str, Step]:
+    """What `_copy_step`, `_draw_step` ... do for one gene, for all of these."""
+    places = [COLUMN[g.name] for g in genes]
+    columns = columns_at(places)
+    ids, rows = (np.array([number[g.name] for g in genes]) for number in (GENE_ID, STREAM_OF))
+    default = np.array([float(g.default) for g in genes])
+
+    @njit(inline="always")
+    def clear(g, at, by):
+        _clear_numbers(columns(g), at)
+
+    @njit(inline="always")
+    def draw(g, at, by):
+        streams, settings = by
+        _draw_numbers(columns(g), at, Looped(ids, rows, default), streams, settings.numbers, settings.on)
+
+    @njit(inline="always")
+    def cross(g, at, by):
+        other, other_at, streams, settings = by
+        if settings.any_looped:
+            _cross_numbers(columns(g), at, columns(other), other_at, Looped(ids, rows, default), streams, settings.on)
+
+    @njit(inline="always")
+    def copy_row(g, p, by):
+        other, q, count = by
+        _copy_rows(columns(g), p, columns(other), q, count)
+
+    @njit(inline="always")
+    def mutate_row(g, p, by):
+        count, streams, settings, step = by
+        _mutate_rows(columns(g), p, count, Looped(ids, rows, default), streams, settings.numbers, settings.on, step)
+
+    at_a_place: dict[str, Step] = {"copy": copy_columns(places, places), "clear": clear, "draw": draw, "cross": cross}
+    return {**at_a_place, "copy row": copy_row, "mutate row": mutate_row}
+
+
+# -- all genes of a genome, rule, node or connection: (g, at, by)
+
+
+def _steps(what: str, kind: str, one: Callable[[Gene], Step], own_stream: bool = False) -> Step:
+    """A step for each gene, and one for all that are looped over; kind "" = without these."""
+    genes = [g for g in genes_of(what) if g.own_stream or not own_stream]
+    looped = [_number_steps(_looped(what))[kind]] if kind and _looped(what) else []
+    return in_turn([*(one(g) for g in genes if not g.looped), *looped])
+
+
+def _looped(what: str) -> list[Gene]:
+    return [g for g in genes_of(what) if g.looped]
+
+
+def _copy(what: str, kind: str = "copy") -> Step:
+    return in_turn([*map(_keep_step, STRUCTURE[what]), _steps(what, kind, lambda g: _keep_step(g.name))])
+
+
+def _clear(what: str) -> Step:
+    return in_turn([*map(_clear_step, STRUCTURE[what]), _steps(what, "clear", lambda g: _clear_step(g.name))])
+
+
+_EVERY = (GENOME, RULE, NODE, CONNECTION)
+_ROWS = (RULE, NODE, CONNECTION)
+copy_genome_genes, copy_node, copy_conn = (_copy(what) for what in (GENOME, NODE, CONNECTION))  # structure included
+# Of a whole genome p the numbers that are looped over, row by row: by = (other, q, count); the rest of a place.
+copy_rules, copy_node_numbers, copy_conn_numbers = (_number_steps(_looped(what))["copy row"] for what in _ROWS)
+copy_rest_of_node, copy_rest_of_conn = (_copy(what, "") for what in (NODE, CONNECTION))
+clear_node, clear_conn = _clear(NODE), _clear(CONNECTION)
+draw_genome_genes, draw_rule_genes, draw_node_genes, draw_conn_genes = (_steps(w, "draw", _draw_step) for w in _EVERY)
+draw_own_conn_genes = _steps(CONNECTION, "draw", _draw_step, own_stream=True)
+cross_genome_genes, cross_rule_genes, cross_node_genes, cross_conn_genes = (
+    _steps(what, "cross", _cross_step) for what in _EVERY
 )
-draw_own_conn_genes = in_turn(_draw_step(g) for g in genes_of(CONNECTION) if g.own_stream)
-cross_genome_genes, cross_node_genes, cross_conn_genes = (
-    in_turn(map(_cross_step, genes_of(what))) for what in (GENOME, NODE, CONNECTION)
-)
-mutate_genome_genes, mutate_node_genes, mutate_conn_genes = (
-    in_turn(map(_mutate_step, genes_of(what))) for what in (GENOME, NODE, CONNECTION)
+# by = (count, streams, settings, step_size), and the rest of a place
+mutate_rules, mutate_node_numbers, mutate_conn_numbers = (_number_steps(_looped(what))["mutate row"] for what in _ROWS)
+mutate_genome_genes, mutate_rest_of_node, mutate_rest_of_conn = (
+    _steps(what, "", _mutate_step) for what in (GENOME, NODE, CONNECTION)
 )
 
 

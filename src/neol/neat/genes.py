@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from neol import seeding
-from neol.config.sections import ACTIVATIONS, AGGREGATIONS, NeatConfig
+from neol.config.sections import ACTIVATIONS, AGGREGATIONS, MOST_RULES, NeatConfig
 from neol.errors import NeolError, nearest
 
 if TYPE_CHECKING:
     from typing import Self
 
-GENOME, NODE, CONNECTION = "genome", "node", "connection"  # what a gene belongs to
+GENOME, RULE, NODE, CONNECTION = "genome", "rule", "node", "connection"  # what a gene belongs to
 # How a child with two parents comes by a value that both have: from either at random; from the fitter one;
 # from either, but what is off in one of them is off with probability `disabled_inherit_prob`.
 EITHER, FITTER, DISABLED = "either", "fitter", "disabled"
@@ -207,7 +207,7 @@ class Gene:
     """A column of `Genomes`."""
 
     name: str
-    of: str  # GENOME, NODE or CONNECTION
+    of: str  # GENOME, RULE (one of those that connections share), NODE or CONNECTION
     kind: Number | Factor | Option | Flag
     crossed: str = EITHER
     compared: float | None = None
@@ -231,11 +231,15 @@ class Gene:
     The genes that share one draw from it in the order of this table, place by place."""
 
     def __post_init__(self) -> None:
-        if self.of not in (GENOME, NODE, CONNECTION):
-            raise ValueError(f"the gene {self.name} is of {self.of!r}; it must be of a genome, node or connection.")
+        if self.of not in (GENOME, RULE, NODE, CONNECTION):
+            raise ValueError(
+                f"the gene {self.name} is of {self.of!r}; it must be of a genome, rule, node or connection."
+            )
         if self.switch and (not self.own_stream or self.compared is not None):
             raise ValueError(f"the gene {self.name} has a switch: it needs a stream of its own, and is not compared.")
-        if self.of == GENOME and self.compared is not None:
+        if self.of == RULE and not self.looped:
+            raise ValueError(f"the gene {self.name} is of a rule; it must be a number with a switch.")
+        if self.of in (GENOME, RULE) and self.compared is not None:
             raise ValueError(f"the gene {self.name} cannot be compared: the distance is of nodes and connections.")
 
     @property
@@ -245,6 +249,11 @@ class Gene:
     @property
     def default(self) -> Any:
         return self.kind.usual if self.absent is None else self.absent
+
+    @property
+    def looped(self) -> bool:
+        """One of the many of one type that kernels loop over; the others have a step each (gene_kernels.py)."""
+        return bool(self.switch) and self.of != GENOME and isinstance(self.kind, Number) and self.crossed == EITHER
 
     def on(self, config: NeatConfig) -> bool:
         """Whether it takes part."""
@@ -256,6 +265,36 @@ class Gene:
 ROLES = ("standard", "modulatory")
 MODULATORY = ROLES.index("modulatory")
 _COEFFICIENT = Number(stdev=0.5, low=-10.0, high=10.0, mutate_rate=0.3, mutate_power=0.2)  # of a plasticity rule
+_ETA = Number(mean=0.5, stdev=0.25, low=0.0, high=1.0, uniform=True, mutate_rate=0.3, mutate_power=0.1)
+# What a connection learns by: its own numbers, those of the node that it leads to, or those of a rule of its network.
+POINTERS = ("own", "node", *(str(1 + k) for k in range(MOST_RULES)))
+OWN, TARGET, FIRST_RULE = 0, 1, 2  # places there
+COEFFICIENTS = ("rate", "correlation", "presynaptic", "postsynaptic", "constant", "eta1", "eta2")
+
+
+def _coefficients(of: str, name: str = "", switch: str = "") -> tuple[Gene, ...]:
+    """The numbers that connections learn by, as genes of `of`; before a gene's name stands `name`, before its switch
+    `switch`. Phenotypes have them along their edges, whosever they are (phenotype.py)."""
+
+    def gene(own: str, group: str, kind: Number, json: str, absent: float | None = None) -> Gene:
+        carried = of == CONNECTION
+        return Gene(
+            name + own, of, kind, carried=carried, json=json, absent=absent, searchable=1.0, switch=switch + group
+        )
+
+    return (
+        # A factor on the plasticity rate.
+        gene("rate", "rate", _COEFFICIENT, "rate", 1.0),
+        # The rule abcd: A x y + B x + C y + D.
+        gene("correlation", "abcd", _COEFFICIENT, "A", 1.0),
+        gene("presynaptic", "abcd", _COEFFICIENT, "B"),
+        gene("postsynaptic", "abcd", _COEFFICIENT, "C"),
+        gene("constant", "abcd", _COEFFICIENT, "D"),
+        # The rule adaptive: how fast a connection grows, and how fast it fades.
+        gene("eta1", "adaptive", _ETA, "eta1", 1.0),
+        gene("eta2", "adaptive", _ETA, "eta2", 1.0),
+    )
+
 
 GENES: tuple[Gene, ...] = (
     # A factor on all mutation powers: self-adaptation.
@@ -266,13 +305,7 @@ GENES: tuple[Gene, ...] = (
     Gene("aggregation", NODE, Option(AGGREGATIONS, function=True), required=True, own_stream=False),
     Gene("weight", CONNECTION, Number(), compared=0.5, required=True, searchable=1.0, own_stream=False),
     Gene("enabled", CONNECTION, Flag(), crossed=DISABLED, carried=False, own_stream=False),
-    # A factor on the plasticity rate.
-    Gene("rate", CONNECTION, _COEFFICIENT, absent=1.0, searchable=1.0, switch="rate"),
-    # The rule abcd: A x y + B x + C y + D.
-    Gene("correlation", CONNECTION, _COEFFICIENT, json="A", absent=1.0, searchable=1.0, switch="abcd"),
-    Gene("presynaptic", CONNECTION, _COEFFICIENT, json="B", searchable=1.0, switch="abcd"),
-    Gene("postsynaptic", CONNECTION, _COEFFICIENT, json="C", searchable=1.0, switch="abcd"),
-    Gene("constant", CONNECTION, _COEFFICIENT, json="D", searchable=1.0, switch="abcd"),
+    *_coefficients(CONNECTION),
     # Part of the way to decay_to that weights go back at every update; a champion's file has it as weight_decay.
     Gene(
         "decay",
@@ -284,18 +317,27 @@ GENES: tuple[Gene, ...] = (
     ),
     # A modulatory node sends no signal: it gates the plasticity of the connections into the nodes that it reaches.
     Gene("role", NODE, Option(ROLES, mutate_rate=0.02), switch="modulator"),
+    # The same numbers where nodes have them, or rules that the connections of a network share; and who learns by which.
+    *_coefficients(NODE, "node_", "node-"),
+    *_coefficients(RULE, "rule_", "shared-"),
+    Gene("pointer", CONNECTION, Option(POINTERS, mutate_rate=0.05), carried=False, json="rule", switch="pointer"),
 )
 
 # -- what follows from it
 
 
 def genes_of(what: str) -> tuple[Gene, ...]:
-    """The genes of GENOME, NODE or CONNECTION."""
+    """The genes of GENOME, RULE, NODE or CONNECTION."""
     return tuple(g for g in GENES if g.of == what)
 
 
 # The columns that are no genes: how many nodes and connections, and which. All i4.
-STRUCTURE = {GENOME: ("n_nodes", "n_conns"), NODE: ("node_id",), CONNECTION: ("innovation", "source", "target")}
+STRUCTURE = {
+    GENOME: ("n_nodes", "n_conns"),
+    RULE: (),
+    NODE: ("node_id",),
+    CONNECTION: ("innovation", "source", "target"),
+}
 
 
 def columns_of(what: str) -> dict[str, str]:
@@ -303,7 +345,7 @@ def columns_of(what: str) -> dict[str, str]:
     return {**dict.fromkeys(STRUCTURE[what], "i4"), **{g.name: g.kind.dtype for g in genes_of(what)}}
 
 
-COLUMNS = {**columns_of(GENOME), **columns_of(NODE), **columns_of(CONNECTION)}  # of Genomes, in order
+COLUMNS = {c: d for of in (GENOME, RULE, NODE, CONNECTION) for c, d in columns_of(of).items()}  # of Genomes, in order
 GENE_ID = {g.name: i for i, g in enumerate(GENES)}
 _OWN = [g.name for g in GENES if g.own_stream]
 STREAM_OF = {g.name: 1 + _OWN.index(g.name) if g.own_stream else 0 for g in GENES}  # row of the streams; 0 is shared
@@ -312,15 +354,21 @@ STREAM_OF = {g.name: 1 + _OWN.index(g.name) if g.own_stream else 0 for g in GENE
 class GeneSettings(NamedTuple):
     """How genes are drawn, mutated and crossed, as the kernels take it."""
 
-    of: tuple[Any, ...]  # of each gene in the order of GENES
+    of: tuple[Any, ...]  # of each gene in the order of GENES; () of those that are looped over
     streams: np.ndarray  # i8 (own,) the names of the genes' own streams
     on: np.ndarray  # b1 of each gene: whether it takes part
+    numbers: np.ndarray  # f8 (genes, 8) NumberSettings of those; 0 of the others
+    any_looped: bool  # whether one of those takes part
 
 
 def gene_settings(config: NeatConfig) -> GeneSettings:
     names = np.array([seeding.named(name) for name in _OWN], np.int64)
     on = np.array([g.on(config) for g in GENES])
-    return GeneSettings(tuple(g.kind.settings(g.name, config) for g in GENES), names, on)
+    every = [(g, g.kind.settings(g.name, config)) for g in GENES]
+    blank = (0.0,) * len(NumberSettings._fields)
+    numbers = np.array([s if g.looped else blank for g, s in every], float)
+    any_looped = any(g.looped and g.on(config) for g in GENES)
+    return GeneSettings(tuple(() if g.looped else s for g, s in every), names, on, numbers, any_looped)
 
 
 def compared_genes(what: str) -> tuple[Gene, ...]:

@@ -5,7 +5,8 @@
 
 Node ids are neat-python's: inputs -1 .. -I (not stored), outputs 0 .. O-1, hidden O and up. Capacity (the second axis)
 grows when a generation could need more; the user sets no maximum. Free places hold zeros.
-Legend: P genomes, N node places, C connection places.
+Every genome has MOST_RULES rules that connections may share, in use or not.
+Legend: P genomes, N node places, C connection places, R rules.
 """
 
 from __future__ import annotations
@@ -17,10 +18,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neol import seeding
-from neol.config.sections import INITIAL_CONNECTIONS, NeatConfig
+from neol.config.sections import INITIAL_CONNECTIONS, MOST_RULES, NeatConfig
 from neol.jit import kernel
-from neol.neat.gene_kernels import draw_conn_genes, draw_genome_genes, draw_node_genes, new_streams, start_streams
-from neol.neat.genes import COLUMNS, CONNECTION, GENES, NODE, Gene, columns_of, gene_settings
+from neol.neat.gene_kernels import (
+    draw_conn_genes,
+    draw_genome_genes,
+    draw_node_genes,
+    draw_rule_genes,
+    new_streams,
+    start_streams,
+)
+from neol.neat.genes import COLUMNS, CONNECTION, GENES, NODE, RULE, Gene, columns_of, gene_settings
 from neol.neat.innovation import Innovations, connection_innovation, ensure_capacity, new_innovations
 
 if TYPE_CHECKING:
@@ -32,8 +40,9 @@ else:
 
 
 class Genomes(_Columns):
-    """Columns, each an array: n_nodes, n_conns and the genes of a genome (P,); node_id and a node's genes (P, N);
-    innovation, source and target (node ids) and a connection's genes (P, C). `genes.GENES` says what they are."""
+    """Columns, each an array: n_nodes, n_conns and the genes of a genome (P,); those of a rule (P, R); node_id and a
+    node's genes (P, N); innovation, source and target (node ids) and a connection's genes (P, C). `genes.GENES` says
+    what they are."""
 
     __slots__ = ()
 
@@ -44,6 +53,7 @@ NODE_FIELDS, CONN_FIELDS = tuple(columns_of(NODE)), tuple(columns_of(CONNECTION)
 def empty_genomes(size: int, nodes: int, conns: int) -> Genomes:
     """P genomes of zeros with the given capacities."""
     shapes = dict.fromkeys(NODE_FIELDS, (size, nodes)) | dict.fromkeys(CONN_FIELDS, (size, conns))
+    shapes |= dict.fromkeys(columns_of(RULE), (size, MOST_RULES))
     return Genomes(*(np.zeros(shapes.get(name, (size,)), dtype) for name, dtype in COLUMNS.items()))
 
 
@@ -57,7 +67,7 @@ def _used(genomes: Genomes, gene: Gene) -> np.ndarray:
     """Which places of a gene's column, as (P, places), are in use: b1."""
     size = len(genomes.n_nodes)
     places = getattr(genomes, gene.name).reshape(size, -1).shape[1]
-    used = genomes.n_nodes if gene.of == NODE else genomes.n_conns if gene.of == CONNECTION else np.ones(size)
+    used = genomes.n_nodes if gene.of == NODE else genomes.n_conns if gene.of == CONNECTION else np.full(size, places)
     return np.arange(places) < used[:, None]
 
 
@@ -108,6 +118,8 @@ def _fill(g, pairs, order, keep, n_nodes, seed, settings):
     for p in range(len(g.n_nodes)):
         start_streams(streams, settings, seed, seeding.INITIAL, 0, p, 1)
         draw_genome_genes(g, p, (streams, settings))
+        for k in range(MOST_RULES):
+            draw_rule_genes(g, (p, k), (streams, settings))
         for k in range(n_nodes):
             g.node_id[p, k] = k
             draw_node_genes(g, (p, k), (streams, settings))

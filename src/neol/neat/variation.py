@@ -12,23 +12,32 @@ from typing import NamedTuple
 import numpy as np
 
 from neol import seeding
-from neol.config.sections import NeatConfig
+from neol.config.sections import MOST_RULES, NeatConfig
 from neol.jit import bare, kernel
 from neol.neat.gene_kernels import (
     clear_conn,
     clear_node,
     copy_conn,
+    copy_conn_numbers,
     copy_genome_genes,
     copy_node,
+    copy_node_numbers,
+    copy_rest_of_conn,
+    copy_rest_of_node,
+    copy_rules,
     cross_conn_genes,
     cross_genome_genes,
     cross_node_genes,
+    cross_rule_genes,
     draw_conn_genes,
     draw_node_genes,
     draw_own_conn_genes,
-    mutate_conn_genes,
+    mutate_conn_numbers,
     mutate_genome_genes,
-    mutate_node_genes,
+    mutate_node_numbers,
+    mutate_rest_of_conn,
+    mutate_rest_of_node,
+    mutate_rules,
     new_streams,
     start_streams,
 )
@@ -115,10 +124,13 @@ def _breed(parents, children, first, second, elite, innovations, how, settings, 
 def copy_genome(source, p, out, child):
     """Genome p of `source` to place `child` of `out`."""
     copy_genome_genes(out, child, (source, p))
+    copy_rules(out, child, (source, p, MOST_RULES))
+    copy_node_numbers(out, child, (source, p, source.n_nodes[p]))
+    copy_conn_numbers(out, child, (source, p, source.n_conns[p]))
     for k in range(source.n_nodes[p]):
-        copy_node(out, (child, k), (source, (p, k)))
+        copy_rest_of_node(out, (child, k), (source, (p, k)))
     for k in range(source.n_conns[p]):
-        copy_conn(out, (child, k), (source, (p, k)))
+        copy_rest_of_conn(out, (child, k), (source, (p, k)))
 
 
 @bare
@@ -130,6 +142,8 @@ def cross(parents, p, g, child, streams, settings):
     parent is off with probability `disabled`, else a parent's at random: at 0 crossover neither spreads nor mends it.
     """
     cross_genome_genes(g, child, (parents, p, streams, settings))
+    for k in range(MOST_RULES):
+        cross_rule_genes(g, (child, k), (parents, (p, k), streams, settings))
     j = 0
     for i in range(g.n_conns[child]):
         while j < parents.n_conns[p] and parents.innovation[p, j] < g.innovation[child, i]:
@@ -310,13 +324,16 @@ def closes_cycle(g, p, source, target):
 
 @bare
 def mutate_values(g, p, streams, settings):
-    """The genes of the genome (its step size first), then of each connection, then of each node.
+    """The genes of the genome (its step size first), then of each rule, of each connection, of each node.
 
     How one value changes, a weight for instance: gene_kernels.mutate_number.
     """
     mutate_genome_genes(g, p, (streams, settings, 1.0))
     step_size = g.step_size[p]
+    mutate_rules(g, p, (MOST_RULES, streams, settings, step_size))
+    mutate_conn_numbers(g, p, (g.n_conns[p], streams, settings, step_size))
+    mutate_node_numbers(g, p, (g.n_nodes[p], streams, settings, step_size))
     for c in range(g.n_conns[p]):
-        mutate_conn_genes(g, (p, c), (streams, settings, step_size))
+        mutate_rest_of_conn(g, (p, c), (streams, settings, step_size))
     for k in range(g.n_nodes[p]):
-        mutate_node_genes(g, (p, k), (streams, settings, step_size))
+        mutate_rest_of_node(g, (p, k), (streams, settings, step_size))

@@ -5,6 +5,7 @@
                                                              signals, then those that come from modulatory nodes
     value row     [ I inputs | n nodes | n nodes one step ago ]      source[e] is an index into it
 
+An edge has the numbers that it learns by, whosever they are in the genome: the connection's, its target's or a rule's.
 The last third of the value row exists only for recurrent networks: a backward edge (its source is evaluated at or
 after its target) reads there, so that the step kernel needs no special case.
 Legend: P genomes, n nodes of one genome, K nodes of all, E edges of all, I inputs, O outputs.
@@ -19,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neol.jit import kernel
-from neol.neat.gene_kernels import COLUMN, copy_step, in_turn
-from neol.neat.genes import CONNECTION, GENOME, MODULATORY, NODE, genes_of
+from neol.neat.gene_kernels import COLUMN, copy_columns, copy_step, in_turn
+from neol.neat.genes import COEFFICIENTS, CONNECTION, FIRST_RULE, GENOME, MODULATORY, NODE, TARGET, genes_of
 from neol.neat.genome import Genomes
 
 
@@ -112,7 +113,13 @@ def _carry(genes: dict[str, str]) -> Callable[..., None]:
     return in_turn(copy_step(_FIELDS.index(name), COLUMN[name]) for name in genes)
 
 
+def _carry_coefficients(prefix: str) -> Callable[..., None]:
+    """The same for the numbers of plasticity, of a node or a rule to an edge."""
+    return copy_columns([_FIELDS.index(n) for n in COEFFICIENTS], [COLUMN[prefix + n] for n in COEFFICIENTS])
+
+
 _carry_edge, _carry_node, _carry_genome = (_carry(_carried(what)) for what in (CONNECTION, NODE, GENOME))
+_carry_from_node, _carry_from_rule = _carry_coefficients("node_"), _carry_coefficients("rule_")
 
 
 @kernel
@@ -156,6 +163,10 @@ def _compile(g, out, outputs, synchronous):
                 out.remembers[p] |= backward
             out.gene[e] = k
             _carry_edge(out, e, (g, (p, k)))
+            if g.pointer[p, k] == TARGET:
+                _carry_from_node(out, e, (g, (p, target[k])))
+            elif g.pointer[p, k] >= FIRST_RULE:
+                _carry_from_rule(out, e, (g, (p, g.pointer[p, k] - FIRST_RULE)))
         for k in range(len(order)):
             out.node_id[node + k] = g.node_id[p, order[k]]
             _carry_node(out, node + k, (g, (p, order[k])))

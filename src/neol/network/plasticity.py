@@ -47,11 +47,23 @@ def abcd(x, y, z, a, b, c, d):
     return a * z + b * x + c * y + d
 
 
+@kernel
+def adaptive(x, y, w, limit, eta1, eta2):
+    """Stanley, Bryant and Miikkulainen (2003), W the largest weight, of the rule's own numbers eta1 and eta2.
+
+    w >= 0, excitatory: e = eta1 (W - w) x y + eta2 W x (y - 1)
+    w < 0,  inhibitory: the same of |w| and 1 - y, so e = -(eta1 (W - |w|) x (1 - y) - eta2 W x y)
+    """
+    if w < 0.0:
+        return eta2 * limit * x * y - eta1 * (limit + w) * x * (1.0 - y)
+    return eta1 * (limit - w) * x * y + eta2 * limit * x * (y - 1.0)
+
+
 LOCAL = (none, hebb, oja, bcm)  # those that need nothing of the connection's genes
-RULES = (*LOCAL, abcd)  # a rule's id is its position
+RULES = (*LOCAL, abcd, adaptive)  # a rule's id is its position
 RULE_ID = {name: i for i, name in enumerate(field_choices("rule"))}
 ALIASES = {"neat": "none"}  # the authors' name for no plasticity
-NONE, ABCD = 0, len(LOCAL)
+NONE, ABCD, ADAPTIVE = 0, len(LOCAL), len(LOCAL) + 1
 GATES = field_choices("gate")
 ADVANTAGE, MODULATOR = GATES.index("advantage"), GATES.index("modulator")
 
@@ -99,7 +111,7 @@ class Plasticity(NamedTuple):
 
 def plasticity(config: PlasticityConfig) -> Plasticity:
     by_reward = config.gate in ("reward", "advantage")
-    own = config.evolve_rate or config.rule == "abcd" or config.evolve_decay
+    own = config.evolve_rate or config.rule in ("abcd", "adaptive") or config.evolve_decay
     return Plasticity(
         rule=RULE_ID[config.rule],
         rate=config.lr * config.reward_scale if by_reward else config.lr,

@@ -16,7 +16,7 @@ from neol.jit import bare, inlined
 from neol.network.actions import ARGMAX, BINARY, BOUNDED
 from neol.network.activations import SUM, activate, aggregate, clip
 from neol.network.phenotype import Phenotypes
-from neol.network.plasticity import ABCD, ADVANTAGE, MODULATOR, NONE, abcd, local_trace
+from neol.network.plasticity import ABCD, ADAPTIVE, ADVANTAGE, MODULATOR, NONE, abcd, adaptive, local_trace
 from neol.seeding import uniform_at
 
 _BIRTH = np.uint64(0xD6E8FEB86659FD93)  # so that nothing else of a life has these numbers
@@ -140,6 +140,8 @@ def learn_generally(ph, slots, b, reward, plastic):
                 trace[e - base] = z
             if plastic.rule == ABCD:
                 change = abcd(x, y, z, ph.correlation[e], ph.presynaptic[e], ph.postsynaptic[e], ph.constant[e])
+            elif plastic.rule == ADAPTIVE:
+                change = adaptive(x, y, w, plastic.weight_limit, ph.eta1[e], ph.eta2[e])
             else:
                 change = local_trace(plastic.rule, x, y, w, theta, z, plastic.trace_decay)
             moved = w + gate * ph.rate[e] * change - decay * (w - plastic.keeps_birth * birth[e - base])

@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 
 from neol import seeding
+from neol.config.schema import Evolution
 from neol.config.sections import NeatConfig
-from neol.neat.genes import CONNECTION, GENES, NODE, ROLES, STRUCTURE, genes_of
+from neol.neat.genes import CONNECTION, GENES, NODE, ROLES, RULE, STRUCTURE, genes_of
 from neol.neat.genome import Genomes, take, widen
 from neol.neat.innovation import Innovations, connection_innovation, ensure_capacity, split_node
+from neol.neat.pointers import POINTER, drawn_pointers
 
 CONNECT, SPLIT, UNIT, PRUNE = "connect", "split", "unit", "prune"
 
@@ -28,13 +30,15 @@ CONNECT, SPLIT, UNIT, PRUNE = "connect", "split", "unit", "prune"
 def usual(gene_name: str, config: NeatConfig) -> float:
     """What a gene of a new node or connection is: its settings' mean or default; weights and biases are 0.
 
-    Coefficients of plasticity are 0 too, so that a new connection does not learn before the search makes it.
+    Coefficients of plasticity are 0 too, so that a new connection does not learn before the search makes it; but one
+    that points to a rule, or to a node that learns, does so at once.
     """
-    gene = next(g for g in (*genes_of(NODE), *genes_of(CONNECTION)) if g.name == gene_name)
+    gene = next(g for of in (RULE, NODE, CONNECTION) for g in genes_of(of) if g.name == gene_name)
     if not gene.on(config):
         return float(gene.default)
     if gene.switch and gene.searchable:
-        return 1.0 if gene.name == "rate" and "abcd" in getattr(config, "evolved", ()) else 0.0
+        coefficients = any(group.endswith(("abcd", "adaptive")) for group in getattr(config, "evolved", ()))
+        return 1.0 if gene.key == "rate" and coefficients else 0.0
     if gene.searchable:
         return float(gene.default) if gene.name not in ("weight", "bias") else 0.0
     how: Any = gene.kind.settings(gene.name, config)
@@ -56,14 +60,16 @@ def with_node(g: Genomes, node: int, config: NeatConfig) -> Genomes:
 
 
 def with_connection(
-    g: Genomes, source: int, target: int, weight: float, innovations: Innovations, config: NeatConfig
+    g: Genomes, source: int, target: int, weight: float, innovations: Innovations, config: Evolution, rng: np.ndarray
 ) -> Genomes:
-    """The genome with one connection more, in its place by innovation."""
+    """The genome with one connection more, in its place by innovation; what it points to is drawn from `rng`."""
     n = int(g.n_conns[0])
     g = take(widen(g, 0, n + 1), [0])
     number = int(connection_innovation(innovations, source, target))
     at = int(np.searchsorted(g.innovation[0, :n], number))
     new = {"innovation": number, "source": source, "target": target, "weight": weight, "enabled": True}
+    if POINTER.on(config):
+        new["pointer"] = int(drawn_pointers(1, config, rng)[0])
     for name in (*STRUCTURE[CONNECTION], *(x.name for x in genes_of(CONNECTION))):
         row = getattr(g, name)[0]
         row[at + 1 : n + 1] = row[at:n]
@@ -114,7 +120,7 @@ def open_pairs(g: Genomes, inputs: int, feed_forward: bool) -> list[tuple[int, i
 
 
 def grown(
-    g: Genomes, kind: str, innovations: Innovations, config: NeatConfig, inputs: int, outputs: int, rng: np.ndarray
+    g: Genomes, kind: str, innovations: Innovations, config: Evolution, inputs: int, outputs: int, rng: np.ndarray
 ) -> tuple[Genomes, Innovations] | None:
     """A genome with one addition of that kind, drawn from the stream `rng`; None where there is no place for it."""
     innovations = ensure_capacity(innovations, inputs + outputs + 4)
@@ -123,7 +129,7 @@ def grown(
         if not pairs:
             return None
         source, target = pairs[seeding.below(rng, len(pairs))]
-        return with_connection(g, source, target, 0.0, innovations, config), innovations
+        return with_connection(g, source, target, 0.0, innovations, config, rng), innovations
     if kind == SPLIT:
         if g.n_conns[0] == 0:
             return None
@@ -131,14 +137,15 @@ def grown(
         source, target = int(g.source[0, at]), int(g.target[0, at])
         node = _new_node(g, innovations, int(g.innovation[0, at]))
         g = _with_role(with_node(g, node, config), node, config, rng)
-        g = with_connection(g, source, node, 1.0, innovations, config)
-        return with_connection(g, node, target, 0.0, innovations, config), innovations
+        g = with_connection(g, source, node, 1.0, innovations, config, rng)
+        return with_connection(g, node, target, 0.0, innovations, config, rng), innovations
     node = _new_node(g, innovations, 2**30)  # UNIT: no connection is split
     g = _with_role(with_node(g, node, config), node, config, rng)
     for source in range(-1, -inputs - 1, -1):
-        g = with_connection(g, source, node, float(seeding.normal(rng)) / inputs**0.5, innovations, config)
+        weight = float(seeding.normal(rng)) / inputs**0.5
+        g = with_connection(g, source, node, weight, innovations, config, rng)
     for target in range(outputs):
-        g = with_connection(g, node, target, 0.0, innovations, config)
+        g = with_connection(g, node, target, 0.0, innovations, config, rng)
     return g, innovations
 
 

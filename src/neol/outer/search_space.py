@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neol.config.sections import NeatConfig
-from neol.neat.genes import GENES, GENOME, NODE, Gene
+from neol.neat.genes import CONNECTION, GENES, GENOME, NODE, RULE, Gene
 from neol.neat.genome import Genomes, take
 from neol.network.phenotype import compile_phenotypes
 
@@ -24,7 +24,7 @@ class SearchSpace(NamedTuple):
     topology: Genomes  # P = 1
     gene: np.ndarray  # i4 (n,) index into SEARCHED
     place: np.ndarray  # i4 (n,) place in the genome's column
-    key: np.ndarray  # i4 (n,) the node's id or the connection's innovation: the same in a topology made from this one
+    key: np.ndarray  # i4 (n,) a node's id, a connection's innovation, else the place: the same in one made from this
     scale: np.ndarray  # f8 (n,) what an evolution strategy's step is multiplied by
     low: np.ndarray  # f8 (n,)
     high: np.ndarray  # f8 (n,)
@@ -43,13 +43,15 @@ def search_space(topology: Genomes, config: NeatConfig, inputs: int, outputs: in
     """The numbers to search of a topology (P = 1)."""
     phenotype = compile_phenotypes(topology, inputs, outputs)
     nodes = np.flatnonzero(np.isin(topology.node_id[0, : topology.n_nodes[0]], phenotype.node_id))
-    places = {NODE: nodes, GENOME: np.zeros(1, np.int64)}
+    rules = np.arange(getattr(config, "rules", 0))  # those that a connection may point to
+    places = {NODE: nodes, CONNECTION: np.sort(phenotype.gene), RULE: rules, GENOME: np.zeros(1, np.int64)}
+    named = {NODE: topology.node_id, CONNECTION: topology.innovation}
     rows: list[tuple[np.ndarray, ...]] = []
     for i, gene in enumerate(SEARCHED):
         if not gene.on(config):
             continue
-        at = places.get(gene.of, np.sort(phenotype.gene))
-        keys = at if gene.of == GENOME else (topology.node_id if gene.of == NODE else topology.innovation)[0, at]
+        at = places[gene.of]
+        keys = named[gene.of][0, at] if gene.of in named else at
         limits: Any = gene.kind.settings(gene.name, config)
         rows.append(
             (np.full(len(at), i), at, keys, *(np.full(len(at), v) for v in (gene.searchable, limits.low, limits.high)))

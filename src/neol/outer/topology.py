@@ -7,11 +7,12 @@ from itertools import pairwise
 
 from neol import seeding
 from neol.config.checks import hidden_sizes
-from neol.config.sections import NeatConfig
+from neol.config.schema import Evolution
 from neol.errors import NeolError
-from neol.neat.genes import CONNECTION, genes_of
+from neol.neat.genes import CONNECTION, NODE, RULE, genes_of
 from neol.neat.genome import Genomes, first_population, numbered, take
 from neol.neat.innovation import Innovations, ensure_capacity
+from neol.neat.pointers import first_stream
 from neol.outer.base import Problem
 from neol.outer.growth import usual, with_connection
 
@@ -34,13 +35,14 @@ def starting_topology(problem: Problem) -> tuple[Genomes, Innovations]:
     return with_first_weights(take(genomes, [0]), config, problem.outputs, problem.seed), innovations
 
 
-def with_first_weights(genome: Genomes, config: NeatConfig, outputs: int, seed: int) -> Genomes:
+def with_first_weights(genome: Genomes, config: Evolution, outputs: int, seed: int) -> Genomes:
     """The first mean of a topology: biases 0, weights of variance 1 / fan-in, those to the outputs 0; no plasticity."""
     out = take(genome, [0])
     out.bias[:] = 0.0
-    for gene in genes_of(CONNECTION):
-        if gene.switch and gene.searchable and gene.on(config):
-            getattr(out, gene.name)[0, : out.n_conns[0]] = usual(gene.name, config)
+    for of, count in ((RULE, None), (NODE, out.n_nodes[0]), (CONNECTION, out.n_conns[0])):
+        for gene in genes_of(of):
+            if gene.switch and gene.searchable and gene.on(config):
+                getattr(out, gene.name)[0, :count] = usual(gene.name, config)
     targets = out.target[0, : out.n_conns[0]].tolist()
     rng = seeding.stream(seed, seeding.INITIAL, 0, 0, 3)
     for c, target in enumerate(targets):
@@ -49,7 +51,7 @@ def with_first_weights(genome: Genomes, config: NeatConfig, outputs: int, seed: 
 
 
 def layered(
-    config: NeatConfig, inputs: int, outputs: int, sizes: tuple[int, ...], seed: int
+    config: Evolution, inputs: int, outputs: int, sizes: tuple[int, ...], seed: int
 ) -> tuple[Genomes, Innovations]:
     """Fully connected layers."""
     count = sum(a * b for a, b in pairwise((inputs, *sizes, outputs)))
@@ -68,6 +70,7 @@ def layered(
     genomes, innovations = first_population(plain, inputs, outputs, seed)
     out = take(genomes, [0])
     innovations = ensure_capacity(innovations, len(pairs))
+    rng = first_stream(seed)
     for s, t in pairs:
-        out = with_connection(out, s, t, 0.0, innovations, config)
+        out = with_connection(out, s, t, 0.0, innovations, config, rng)
     return with_first_weights(out, config, outputs, seed), innovations

@@ -52,7 +52,7 @@ _NOT_IN_ARMS = ("task", "seed", *HOW)
 _OF_NODES = ("preactivation_limit", "output_transform", "birth", "birth_spread")
 _OF_UPDATES = (
     "rule", "lr", "reward_scale", "trace_decay", "bcm_tau", "evolve_rate", "gate", "reward_mean_rate", "weight_decay",
-    "decay_to", "evolve_decay",
+    "decay_to", "evolve_decay", "coefficients_of", "shared_rules",
 )  # what does not act where lr = 0  # fmt: skip
 LONGEST = 150  # characters of a label, so that those of controls are shorter than 200, too
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.IGNORECASE)

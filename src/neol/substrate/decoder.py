@@ -15,7 +15,7 @@ import numpy as np
 
 from neol.config.sections import ACTIVATION_ID, AGGREGATION_ID
 from neol.jit import kernel
-from neol.neat.genes import CONNECTION, GENES, GENOME, NODE, genes_of
+from neol.neat.genes import CONNECTION, GENES, GENOME, NODE, RULE, genes_of
 from neol.neat.genome import Genomes, empty_genomes
 from neol.network.activations import SUM, activate, aggregate, clip
 from neol.network.phenotype import Phenotypes, empty_phenotypes
@@ -24,6 +24,7 @@ from neol.substrate.layout import Links
 BLOCK = 128
 LIMIT = 50.0  # a CPPN's pre-activations are clipped to +- this
 WEIGHT, LEO, BIAS = "weight", "expressed", "bias"  # names of CPPN outputs; the others are genes of connections
+_POSITIVE = tuple(g.name for g in genes_of(CONNECTION) if getattr(g.kind, "low", -1.0) >= 0.0)
 
 
 class Reading(NamedTuple):
@@ -60,7 +61,8 @@ def decode(cppns: Phenotypes, links: Links, reading: Reading) -> Phenotypes:
     of = np.repeat(np.arange(out.size), np.diff(out.edge_start[out.node_start]))
     for name, m in where.items():
         if name not in (WEIGHT, LEO, BIAS):
-            getattr(out, name)[:] = reading.coefficient * np.clip(answers[of, m, painted_at], -1.0, 1.0)
+            values = reading.coefficient * np.clip(answers[of, m, painted_at], -1.0, 1.0)
+            getattr(out, name)[:] = np.maximum(values, 0.0) if name in _POSITIVE else values
     return out
 
 
@@ -213,7 +215,7 @@ def as_genome(phenotypes: Phenotypes, p: int = 0) -> Genomes:
             column[0] = getattr(phenotypes, gene.name)[nodes][order] if gene.carried else gene.default
         elif gene.of == CONNECTION:
             column[0, :count] = getattr(phenotypes, gene.name)[edges] if gene.carried else gene.default
-        elif gene.of == GENOME:
+        elif gene.of in (GENOME, RULE):
             column[0] = getattr(phenotypes, gene.name)[p] if gene.carried else gene.default
     source = phenotypes.source[edges]
     out.source[0, :count] = np.where(source < inputs, -1 - source, ids[np.maximum(source - inputs, 0)])

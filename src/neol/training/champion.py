@@ -170,8 +170,8 @@ def document(
     **metadata: str,
 ) -> str:
     """champion.json: one genome with all that it needs to be deployed."""
-    evolved = config.evolution.evolved
-    out = network_json.to_document(phenotype, genome, 0, not config.neat.feed_forward, evolved)
+    evolved, rules = config.evolution.evolved, config.evolution.rules
+    out = network_json.to_document(phenotype, genome, 0, not config.neat.feed_forward, evolved, rules)
     out["plasticity"] = network_json.plasticity_to_json(_settled(config.plasticity, genome))
     out["interface"] = task_interface.to_document(task, normal, count)
     if (trained := life_document(config)) != life_document(Config()):

@@ -22,6 +22,7 @@ from neol.files import as_path
 from neol.jit import announce_compilation
 from neol.neat.checked import Population
 from neol.neat.genome import Genomes, concatenate, empty_genomes, from_arrays, take, to_arrays
+from neol.neat.pointers import adopted
 from neol.network.normalization import IDENTITY, Moments, from_moments, merged, no_moments
 from neol.network.phenotype import Phenotypes, gene_weights
 from neol.outer.base import (
@@ -380,7 +381,7 @@ def problem_of(resolved: Resolved) -> Problem:
     config, task = resolved.config, resolved.task
     offset = config.rollout.fitness_offset * config.rollout.max_steps  # fitness = return + offset for every step
     expected = (task.returns[0] + min(0.0, offset), task.returns[1] + max(0.0, offset))
-    start = resolved.start.genome if resolved.start else None
+    start = adopted(resolved.start.genome, config.evolution, config.run.seed) if resolved.start else None
     encoding = encoding_in(resolved)
     config = config if isinstance(encoding, Direct) else cppn_config(config)
     return Problem(

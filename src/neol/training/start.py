@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neol.config.schema import Config
+from neol.config.sections import PlasticityConfig
 from neol.deploy import network_json, task_interface
 from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.files import write_atomic
+from neol.neat.genes import POINTERS
 from neol.neat.genome import Genomes
+from neol.neat.pointers import strangers
 from neol.network.normalization import Moments, Normalization, to_moments
 from neol.training import run_folder
 
@@ -91,6 +94,9 @@ def check_fits(start: Start, config: Config, task: Task) -> None:
             f"gate = '{p.gate}' is not allowed; the network of {start.name} has modulatory nodes, so it must be "
             "modulator (or rule = none)."
         )
+    if len(others := strangers(start.genome, config.evolution)):
+        pointer = start.genome.pointer[0, others].max()
+        raise NeolError(_learns_otherwise(p, start.name, POINTERS[pointer]))
     if config.rollout.normalize_observations != start.normal.on:
         on = str(config.rollout.normalize_observations).lower()
         what = "was" if start.normal.on else "was not"
@@ -98,6 +104,20 @@ def check_fits(start: Start, config: Config, task: Task) -> None:
             f"normalize_observations = {on} is not allowed; the network of {start.name} {what} trained on scaled "
             "observations."
         )
+
+
+def _learns_otherwise(p: PlasticityConfig, name: str, pointer: str) -> str:
+    """What to say where a network's connections point to something that a run does not evolve."""
+    of = {"own": "connection", "node": "node"}.get(pointer, "shared")
+    if of == p.coefficients_of:
+        return (
+            f"shared_rules = {p.shared_rules} is not allowed; the network of {name} has connections to rule {pointer}."
+        )
+    must = of if of == "connection" else f"{of} or connection"
+    return (
+        f"coefficients_of = '{p.coefficients_of}' is not allowed; the connections of {name} learn by other numbers, so "
+        f"it must be {must}."
+    )
 
 
 def kept_start(folder: Path, config: Config, task: Task, found: Start | None, resumed: bool) -> Start | None:
