@@ -23,7 +23,7 @@ from neol.rollout.life import Life, life_of
 from neol.rollout.shards import Episodes, RolloutResult
 from neol.training.champion import Candidates, Champion, choose_champion, select
 from neol.training.configure import configure
-from neol.training.loop import train
+from neol.training.train import train
 
 FALLS = (0.0, 0.0, -1.0, 0.0)  # pushes away from where the pole leans
 WOBBLES = (0.0, 0.0, 1.0, 0.0)  # follows the angle alone

@@ -23,7 +23,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 import neol
 from neol.envs.tasks import TASKS
 from neol.training import run_folder
-from neol.training.loop import Generation, train
+from neol.training.observers import Generation
+from neol.training.train import train
 
 SMALL: dict[str, Any] = {
     "pop_size": 12, "generations": 3, "episodes": 1, "max_steps": 60, "seed": 2, "threads": 1, "num_hidden": 3,

@@ -34,8 +34,8 @@ from neol.substrate.places import places_of
 from neol.theory.pools import run_pool
 from neol.training import run_folder
 from neol.training.configure import configure
-from neol.training.loop import train
 from neol.training.substrate_file import read_painted
+from neol.training.train import train
 
 HYPER = Config().replace(encoding="hyperneat", inheritance="darwinian")
 TINY: dict[str, Any] = {

@@ -23,7 +23,7 @@ from neol.rollout.open_engine import open_engine
 from neol.rollout.shards import Episodes, RolloutResult
 from neol.rollout.world import world_of
 from neol.training.configure import configure
-from neol.training.loop import train
+from neol.training.train import train
 
 NATIVE = ["tmaze", "double-tmaze", "bandit"]
 HEBB = PlasticityConfig(rule="hebb", lr=0.3, reward_scale=0.5, trace_decay=0.5)

@@ -21,7 +21,8 @@ from forked import Forked, ForkServer
 import neol
 from neol.errors import NeolError
 from neol.training import run_folder
-from neol.training.loop import Generation, train
+from neol.training.observers import Generation
+from neol.training.train import train
 
 # Long enough that kills hit the middle, and with all that a checkpoint must hold: species, innovations, archive.
 LONG: dict[str, Any] = {

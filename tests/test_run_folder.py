@@ -23,7 +23,7 @@ from neol.config.schema import Config
 from neol.errors import NeolError
 from neol.files import write_atomic
 from neol.training import run_folder
-from neol.training.loop import train
+from neol.training.train import train
 
 TINY: dict[str, Any] = {
     "pop_size": 10, "generations": 2, "episodes": 1, "max_steps": 40, "threads": 1,

@@ -19,8 +19,8 @@ from neol.network.phenotype import compile_phenotypes, gene_weights
 from neol.training import run_folder
 from neol.training.configure import configure
 from neol.training.history import HistoryRow
-from neol.training.loop import train
 from neol.training.observers import Generation
+from neol.training.train import train
 
 # As little as makes sense; a test names what it is about.
 TINY: dict[str, Any] = {

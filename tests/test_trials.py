@@ -31,7 +31,7 @@ from neol.rollout.life import life_of
 from neol.rollout.open_engine import open_engine
 from neol.rollout.shards import Episodes, RolloutResult
 from neol.training.configure import configure
-from neol.training.loop import train
+from neol.training.train import train
 
 HEBB = PlasticityConfig(rule="hebb", lr=0.5, reward_scale=0.05)
 LESSONS = {

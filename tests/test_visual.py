@@ -24,8 +24,8 @@ from neol.rollout.life import life_of
 from neol.rollout.native_player import NativeEngine
 from neol.rollout.shards import Episodes
 from neol.training import run_folder
-from neol.training.loop import train
 from neol.training.substrate_file import at_resolution
+from neol.training.train import train
 
 PLAIN = PlasticityConfig(rule="none", output_transform="none", preactivation_limit=float("inf"))
 TINY: dict[str, Any] = {

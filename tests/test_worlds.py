@@ -34,7 +34,7 @@ from neol.rollout.open_engine import open_engine
 from neol.rollout.shards import Episodes, RolloutResult
 from neol.rollout.world import UNCHANGED, World, world_of
 from neol.training.configure import configure
-from neol.training.loop import train
+from neol.training.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*Box (low|high)'s precision")  # EnvPool's declared spaces
 LANDER, STEPS, LIVES, TRIALS = TASKS["lunarlander"], 60, 3, 2

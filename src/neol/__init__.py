@@ -25,7 +25,7 @@ _HOME = {
     "load": "training.run",
     "refine": "training.refine",
     "replay": "deploy.evaluation",
-    "train": "training.loop",
+    "train": "training.train",
 }
 __all__ = ["__version__", *_HOME]
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from neol.rollout.check_report import CheckReport as CheckReport
     from neol.studies.study import Study as Study
     from neol.training.configure import configure as configure
-    from neol.training.loop import train as train
     from neol.training.refine import refine as refine
     from neol.training.run import Run as Run
     from neol.training.run import load as load
+    from neol.training.train import train as train
 
 
 def __getattr__(name: str) -> Any:

@@ -45,9 +45,9 @@ def train_command(args: argparse.Namespace) -> int:
     if args.out is None:
         # mistakes, before anything heavy is loaded
         configure(args.task, config_file=args.config, trust=args.trust, **source, **settings)
-    from neol.training.loop import train
     from neol.training.observers import Observer, Started
     from neol.training.run import Run
+    from neol.training.train import train
 
     class Folder(Observer):
         """Remembers where the run is."""

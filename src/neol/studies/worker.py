@@ -49,7 +49,7 @@ def work(folder: Path, config: AnyConfig) -> tuple[str, str]:
 def _train(folder: Path, config: AnyConfig) -> None:
     """On one core."""
     if isinstance(config, Config):
-        from neol.training.loop import train
+        from neol.training.train import train
 
         train(config=_on_one_core(config), out=folder, resume=True, progress=False)
         return

@@ -1,11 +1,9 @@
-"""`neol train`: the loop over generations, from settings to a champion."""
+"""The loop over generations: a run in progress, from one generation to the next, to a champion."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +12,14 @@ import numpy as np
 from neol import seeding
 from neol.arrays import Array, Declared, checked
 from neol.config.checks import trial_weights
-from neol.config.schema import Config
-from neol.envs.registry import Maker
 from neol.envs.tasks import Task
 from neol.errors import NeolError
-from neol.files import as_path
-from neol.jit import announce_compilation
 from neol.neat.checked import Population
 from neol.neat.genome import Genomes, concatenate, empty_genomes, from_arrays, take, to_arrays
 from neol.neat.pointers import adopted
 from neol.network.normalization import IDENTITY, Moments, from_moments, merged, no_moments
 from neol.network.phenotype import Phenotypes, gene_weights
 from neol.outer.base import (
-    LoopMaker,
     Outcome,
     Problem,
     check_advanced,
@@ -35,7 +28,7 @@ from neol.outer.base import (
     own_steps,
     population,
 )
-from neol.outer.registry import loop_name, make_loop
+from neol.outer.registry import make_loop
 from neol.rollout.attributes import check_attributes
 from neol.rollout.determinism import repeats
 from neol.rollout.faults import FaultVerdict, run_redrawn
@@ -48,17 +41,14 @@ from neol.substrate.layout import digest
 from neol.system import uninterrupted
 from neol.training import champion, run_folder
 from neol.training.adaptive_episodes import AGREEMENT, agreement_columns, episodes_needed
-from neol.training.configure import PARTS_OF_BUDGET, Resolved, check_word, configure, default_folder, resolve
+from neol.training.configure import Resolved
 from neol.training.history import History, HistoryRow, fraction_done, trial_columns
 from neol.training.novelty import Novelty
-from neol.training.observers import NOTE, Callback, Event, Generation, Observer, Observers, check_observers
-from neol.training.progress import TrainingProgress, wanted_here
-from neol.training.run import Run
-from neol.training.session import count_events, named, part, record_event, run_to_end
-from neol.training.start import Start, kept_start
-from neol.training.substrate_file import cppn_document, kept_substrate
+from neol.training.observers import Event, Generation, Observer
+from neol.training.session import count_events, named, part, record_event
+from neol.training.start import Start
+from neol.training.substrate_file import cppn_document
 from neol.training.summary import NeolSummary
-from neol.training.tensorboard import TensorBoard
 
 
 class Training:
@@ -387,93 +377,3 @@ def problem_of(resolved: Resolved) -> Problem:
     return Problem(
         encoding.inputs, encoding.outputs, config.run.seed, config, expected, task.unbounded_below, start
     )  # fmt: skip
-
-
-def train(
-    task: str | Maker | None = None,
-    *,
-    out: str | os.PathLike[str] | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    outer: str | LoopMaker | None = None,
-    callback: Callable[[Generation], Any] | None = None,
-    observers: Sequence[Observer] = (),
-    progress: bool | None = None,
-    preset: str = "default",
-    config: Config | Resolved | str | os.PathLike[str] | None = None,
-    neat_config: str | os.PathLike[str] | None = None,
-    trust: bool = False,
-    **settings: Any,
-) -> Run:
-    """Evolve a controller into the folder `out` (by default one under runs/ that is named after what is trained).
-
-    `task` is a task's name, a Gymnasium id, `module:id`, `module:callable`, or a function that makes an environment.
-    Settings are the fields of `neol.Config`, by name; `config` is a whole one, or a TOML file. `outer` is an outer
-    loop's name, or a class of your own (see `neol.outer.base.OuterLoop`). `resume` goes on with the run in `out` (or
-    starts one), `overwrite` begins anew. `callback` is called after each generation and stops the run when it
-    returns True; `observers` are told of everything. `progress` is shown in a terminal or notebook unless you say
-    False. `start` is a run, a run's folder or a network file to begin from. `trust`: an environment that a file
-    (`config`, or the folder's) names as `module:name` may be imported; without it name the task yourself. Ctrl-C saves
-    and raises KeyboardInterrupt.
-    """
-    if isinstance(settings.get("start"), Run):
-        settings["start"] = settings["start"].path
-    if outer is not None and not isinstance(outer, str) and not callable(outer):
-        raise NeolError(f"outer = {outer!r} is not allowed; it must be a loop's name, or what makes one (a class).")
-    if callback is not None and not callable(callback):
-        raise NeolError(f"callback = {callback!r} is not allowed; it must be a function of a Generation.")
-    told: list[Observer] = [*check_observers(observers), *([Callback(callback)] if callback else [])]
-    if isinstance(config, Config | Resolved) and (preset != "default" or neat_config is not None):
-        given = "preset" if preset != "default" else "neat_config"
-        raise NeolError(
-            f"{given} is not allowed with a whole Config, which is complete; give config as a file, or none."
-        )
-    if outer is not None:
-        settings["outer"] = outer if isinstance(outer, str) else loop_name(outer)
-    if isinstance(config, Resolved):
-        task, config = task or config.task.maker, config.config
-    if isinstance(config, Config):
-        wanted = resolve(config.replace(**settings), task)
-        said: Mapping[str, Any] = wanted.config.flat()
-    else:
-        going_on = as_path(out, "out") if out is not None and resume else None
-        wanted = configure(task, preset, config, neat_config, trust, going_on, **settings)
-        explicit = {"task", *settings} if task else set(settings)
-        whole = preset != "default" or config or neat_config
-        # what was fitted to a budget stays as it was where that budget grows
-        said = {k: v for k, v in wanted.config.flat().items() if k in explicit or (whole and k not in PARTS_OF_BUDGET)}
-    loop = outer if callable(outer) else None
-    if wanted_here() if progress is None else progress:
-        told.append(TrainingProgress())
-    with ExitStack() as stack:
-        folder = as_path(out, "out").absolute() if out is not None else None
-        if folder is None:
-            folder = hold_default(stack, lambda: default_folder(wanted, preset, resume).absolute())
-        else:
-            stack.enter_context(run_folder.held(folder))
-        gone_on_with = resume and (folder / run_folder.CONFIG).exists()
-        final, resumed = run_folder.open_folder(folder, wanted.config, resume, said, overwrite)
-        if gone_on_with and not trust:
-            check_word(final.flat(), said, f"'{folder / run_folder.CONFIG}'")
-        if not gone_on_with:
-            stack.enter_context(run_folder.withdrawn_if_refused(folder))
-        observer = Observers([*told, *([TensorBoard(folder)] if final.run.tensorboard else [])])
-        stack.enter_context(announce_compilation(lambda text: observer.event(Event(NOTE, text))))
-        resolved = resolve(final, task if callable(task) else None, loop)
-        start = kept_start(folder, final, resolved.task, wanted.start, resumed)
-        substrate = kept_substrate(folder, final, resolved.task, wanted.substrate, resumed)
-        session = Training(resolved._replace(start=start, substrate=substrate), folder, observer)
-        if not resumed:
-            session.check_repeats()
-        return run_to_end(session, resumed, observer)
-
-
-def hold_default(stack: ExitStack, choose: Callable[[], Path]) -> Path:
-    """A default folder to ourselves: where another process was quicker, the next one."""
-    for _ in range(100):
-        folder = choose()
-        with suppress(run_folder.Busy):
-            stack.enter_context(run_folder.held(folder))
-            return folder
-        time.sleep(0.05)
-    raise NeolError(f"'{folder}' is taken again and again; give --out.")

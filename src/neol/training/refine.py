@@ -12,9 +12,9 @@ from neol.config.schema import check_value
 from neol.envs.registry import Maker
 from neol.training import run_folder
 from neol.training.configure import COVARIANCES, check_word
-from neol.training.loop import train
 from neol.training.observers import Observer
 from neol.training.run import Run
+from neol.training.train import train
 
 PART, LEAST = 5, 20_000  # the usual budget: a fifth of the run's env steps, but so many at least
 NEARBY = 0.1  # CMA-ES's first step size, unless the run's own was less
