@@ -101,9 +101,9 @@ def test_scale_multiplies_every_budget_and_leaves_at_least_one() -> None:
 
 def test_scale_multiplies_what_is_a_part_of_a_budget() -> None:
     plan = parse_plan(HEAD.replace("cartpole", "bipedalwalker") + ARM + 'outer = "es"\n')
-    whole, tenth = (next(cells(plan, s)).config for s in (1.0, 0.1))
-    assert tenth.es.es_round == whole.es.es_round // 10 > 1
-    assert tenth.rollout.whole_episodes_after == whole.rollout.whole_episodes_after // 10 > 1
+    whole, fifth = (next(cells(plan, s)).config for s in (1.0, 0.2))
+    assert fifth.es.es_round == whole.es.es_round // 5 > 1
+    assert fifth.rollout.whole_episodes_after == whole.rollout.whole_episodes_after // 5 > 1
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from neol.errors import NeolError, nearest
 from neol.files import slug
 from neol.gradients import settings as finetune_settings
 from neol.gradients.settings import FinetuneConfig
-from neol.training.configure import PRESETS, configure, read_text
+from neol.training.configure import PRESETS, configure, part_of_budget, read_text
 from neol.training.run_folder import FINETUNE
 
 BUNDLED = Path(__file__).parent / "bundled"  # the studies that are installed with the package
@@ -337,11 +337,14 @@ def _configure(task: str, arm: ArmPlan, settings: dict[str, Any], seed: int, sca
 def scaled(config: Config, scale: float) -> Config:
     """The configuration with its budget multiplied, and what is a part of it: a race's rounds, short episodes."""
     run, scale = config.run, check_scale(scale)
-    parts = {"generations": run.generations, "max_env_steps": run.max_env_steps}
-    parts["whole_episodes_after"] = config.rollout.whole_episodes_after
+    budget = {"generations": run.generations, "max_env_steps": run.max_env_steps}
+    parts = {"whole_episodes_after": config.rollout.whole_episodes_after}
     if config.es.es_starts > 1:
         parts["es_round"] = config.es.es_round
-    return config.replace(**{k: max(1, round(v * scale)) if v else 0 for k, v in parts.items()})
+    return config.replace(
+        **{k: max(1, round(v * scale)) if v else 0 for k, v in budget.items()},
+        **{k: part_of_budget(k, v, scale) for k, v in parts.items()},
+    )
 
 
 def check_scale(scale: float) -> float:

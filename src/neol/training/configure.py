@@ -65,7 +65,8 @@ def preset_settings(preset: str, rule: str) -> dict[str, Any]:
 
 
 COVARIANCES = ("auto", "cma", "sep-cma")  # strategies that a task's own es_population and es_sigma are for
-PARTS_OF_BUDGET = ("es_round", "whole_episodes_after")  # a task has them for its own max_env_steps
+# What a task has for its own max_env_steps, and the least that is of use: in fewer generations starts do not differ.
+PARTS_OF_BUDGET = {"es_round": 8, "whole_episodes_after": 1}
 
 
 def base_settings(task: Task, preset: str, rule: str, outer: str, encoding: str = "direct") -> dict[str, Any]:
@@ -84,7 +85,12 @@ def fitted_to_budget(base: Mapping[str, Any], budget: Any) -> dict[str, Any]:
     steps = check_value("max_env_steps", budget)
     if not own or not steps:
         return dict(base)
-    return {k: max(1, round(v * steps / own)) if k in PARTS_OF_BUDGET else v for k, v in base.items()}
+    return {k: part_of_budget(k, v, steps / own) if k in PARTS_OF_BUDGET else v for k, v in base.items()}
+
+
+def part_of_budget(name: str, own: int, share: float) -> int:
+    """A setting of PARTS_OF_BUDGET where the budget is that share of the one that it was made for."""
+    return max(min(own, PARTS_OF_BUDGET[name]), round(own * share))
 
 
 class Resolved(NamedTuple):
