@@ -142,9 +142,22 @@ def test_a_step_that_the_distribution_would_never_take_moves_the_mean_no_further
     assert after.sigma[0] < 0.5
 
 
-def test_no_standard_deviation_is_wider_than_it_may_be_and_none_is_narrowed_that_need_not_be() -> None:
-    wide = new_cma(np.zeros(3), np.array([1.0, 2.0, 4.0]), 3.0)
-    cut = within(wide, np.array([10.0, 10.0, 10.0]))
-    assert np.allclose(cut.sigma[0] * spread(cut), [2.5, 5.0, 10.0])
-    assert np.array_equal(cut.factor, wide.factor)
-    assert within(wide, np.array([3.0, np.inf, 12.0])) is wide
+def test_no_standard_deviation_is_wider_than_it_may_be_and_the_others_stay() -> None:
+    now = minimised(ellipsoid, 3, 30)[1]._replace(sigma=np.array([3.0]))
+    stds = 3.0 * spread(now)
+    widest = np.array([stds[0] / 4, np.inf, stds[2] * 2])
+    cut = within(now, widest)
+    assert np.allclose(cut.sigma[0] * spread(cut), [stds[0] / 4, stds[1], stds[2]])
+    assert np.allclose(correlations(cut), correlations(now))
+    assert within(now, stds * 1.01) is now
+
+
+def test_what_all_standard_deviations_exceed_by_is_taken_from_sigma() -> None:
+    now = new_cma(np.zeros(3), np.array([1.0, 2.0, 4.0]), 30.0)
+    cut = within(now, np.full(3, 10.0))
+    assert np.allclose(cut.sigma, 10.0)
+    assert np.allclose(cut.sigma[0] * spread(cut), 10.0)
+
+
+def correlations(now: Cma) -> np.ndarray:
+    return covariance(now) / np.outer(spread(now), spread(now))

@@ -247,9 +247,28 @@ def test_a_search_never_spreads_beyond_its_genes_bounds() -> None:
     leader.strategy.at = leader.strategy.at._replace(sigma=np.array([1e5]))
     for _ in range(2):
         tell(loop, {}, rng)
-    spread = leader.strategy.spread()
-    assert spread.max() <= 10.0 * (1 + 1e-12)  # biases lie within 30
-    assert spread[leader.space.high == 3.0].max() <= 1.0 + 1e-12
+    assert (leader.strategy.spread() <= leader.space.widest * (1 + 1e-12)).all()
+    assert leader.space.widest[leader.space.high == 3.0].tolist() == [1.0] * 8
+
+
+def test_a_narrow_gene_does_not_narrow_the_others() -> None:
+    loop = neat_es(rule="adaptive", weight_limit=3.0)
+    space, spread = loop.kinds[0].space, loop.kinds[0].strategy.spread()
+    assert (spread <= space.widest * (1 + 1e-12)).all()  # from the first generation on
+    assert spread[space.high == 1.0].max() == pytest.approx(1 / 6)  # eta lies within 0 .. 1
+    assert spread[space.high == 30.0].min() == 1.0
+
+
+@pytest.mark.parametrize("strategy", ["cma", "sep-cma"])
+@pytest.mark.parametrize("high", [0.0, 1e-320])
+def test_a_gene_whose_bounds_leave_no_room_is_fixed_and_the_others_are_searched(
+    strategy: str, high: float, tmp_path: Path
+) -> None:
+    settings = {**TINY, "outer": "es", "es": strategy, "generations": 12, "bias_min_value": 0.0, "bias_max_value": high}
+    run = neol.train("cartpole", out=tmp_path / "run", **settings)
+    assert np.isfinite(run.history["sigma"]).all()
+    assert run.history["sigma"].min() > 0.01
+    assert set(run.champion.weights.values()) != {0.0}
 
 
 def test_a_race_and_short_episodes_are_the_same_part_of_any_budget() -> None:
@@ -261,6 +280,8 @@ def test_a_race_and_short_episodes_are_the_same_part_of_any_budget() -> None:
     said = configure("bipedalwalker", outer="es", max_env_steps=2_000_000, es_round=7).config
     assert said.es.es_round == 7
     assert configure("bipedalwalker", outer="es", max_env_steps=1).config.es.es_round == 8  # fewer tell nothing
+    assert configure("hopper", outer="es", max_env_steps=2**61).config.es.es_round == 1_000_000
+    assert configure("lunarlander", outer="es", max_env_steps=2**61).config.rollout.whole_episodes_after > 2**60
     assert configure("bipedalwalker", outer="es", max_env_steps=0).config.es.es_round == own.es.es_round
 
 
@@ -275,6 +296,13 @@ def test_a_race_whose_budget_grows_goes_on_with_its_rounds(tmp_path: Path) -> No
     assert more.summary.generations > generations
     assert more.history["species"][0] == 8
     assert more.config.es.es_round == rounds == 8
+    wanted = neol.configure(config_file=file, max_env_steps=20_000_000).config
+    assert wanted.es.es_round > 8
+    larger = neol.train(config=wanted.replace(max_env_steps=2_500), resume=True, out=tmp_path / "run")
+    assert larger.config.es.es_round == 8
+    file.write_text(file.read_text() + "es_round = 9\n")
+    with pytest.raises(neol.NeolError, match="es_round = 9 is not allowed with resume"):
+        neol.train(max_env_steps=3_000, resume=True, **how)
 
 
 def test_a_tasks_own_samples_and_step_are_for_cma_alone() -> None:

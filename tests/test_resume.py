@@ -21,6 +21,7 @@ from forked import Forked, ForkServer
 import neol
 from neol.errors import NeolError
 from neol.training import run_folder
+from neol.training.loop import Training
 from neol.training.observers import Generation
 from neol.training.train import train
 
@@ -227,15 +228,31 @@ def test_resuming_a_finished_run_chooses_no_champion_again_unless_something_is_m
     first, chosen = summary.read_bytes(), champion.read_bytes()
     train("lunarlander", out=folder, resume=True, **settings)
     assert summary.read_bytes() == first  # its seconds, too
-    champion.unlink()
-    train("lunarlander", out=folder, resume=True, **settings)
-    assert champion.read_bytes() == chosen
-    assert summary.read_bytes() != first
+    for change in (champion.unlink, lambda: champion.write_text("{}")):
+        change()
+        train("lunarlander", out=folder, resume=True, **settings)
+        assert champion.read_bytes() == chosen
+        assert summary.read_bytes() != first
     summary.write_text("{}")
     train("lunarlander", out=folder, resume=True, **settings)
     assert train("lunarlander", out=folder, resume=True, **settings).summary.champion_episodes == 3
     more = train("lunarlander", out=folder, resume=True, **{**settings, "champion_episodes": 5})
     assert more.summary.champion_episodes == 5
+
+
+def test_a_choice_that_was_interrupted_is_made_at_the_next_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, settings = tmp_path / "run", {**TINY, "generations": 1}
+    train("lunarlander", out=folder, resume=True, **settings)
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Training, "finish", interrupt)
+        train("lunarlander", out=folder, resume=True, **{**settings, "champion_episodes": 5})
+    assert train(out=folder, resume=True).summary.champion_episodes == 5
 
 
 def test_a_resume_needs_nothing_said_again(whole: dict[str, bytes], tmp_path: Path) -> None:

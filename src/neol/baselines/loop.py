@@ -43,6 +43,7 @@ class BaselineTraining:
     """A run in progress: everything that a checkpoint holds, and the step from one interval to the next."""
 
     saves_always = True
+    results = (run_folder.POLICY, run_folder.FINAL_POLICY)
 
     def __init__(self, config: BaselineConfig, folder: Path, observer: Observer | None = None) -> None:
         self.config, self.folder, self.task = config, folder, find_task(config.task)

@@ -99,7 +99,7 @@ class RolloutConfig:
     """Longest episode (T_max); 0 = the task's own."""
     training_steps: int = field(default=0, metadata=_COUNT_OR_NONE)
     """Longest episode in training only: champions are chosen and measured on whole ones; 0 = as long as any."""
-    whole_episodes_after: int = field(default=0, metadata=_COUNT_OR_NONE)
+    whole_episodes_after: int = field(default=0, metadata=_range(0, 2**62))
     """Environment steps after which training_steps ends (with --from: at once; gradient's lessons: no); 0 = never."""
     common_random_numbers: bool = True
     """All genomes of a generation meet the same episode seeds (fresh ones every generation)."""

@@ -43,6 +43,7 @@ class Finetuning:
     """A run in progress: everything that a checkpoint holds, and the step from one interval to the next."""
 
     saves_always = True
+    results = (run_folder.CHAMPION,)
 
     def __init__(
         self,
@@ -251,6 +252,10 @@ class Hybrid:
     @property
     def saves_always(self) -> bool:
         return self.finetuning is not None
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        return (self.finetuning or self.evolution).results
 
     @property
     def is_whole(self) -> bool:

@@ -153,6 +153,8 @@ class Option:
 
     def from_json(self, value: Any, key: str, where: str, file: str) -> int:
         chosen = value["name"] if self.function else value
+        if isinstance(chosen, int) and not isinstance(chosen, bool):  # the number of a rule
+            chosen = str(chosen)
         if chosen not in self.names:
             raise NeolError(f"{file} has {key} '{chosen}' at {where}; {nearest(chosen, self.names)}")
         return self.names.index(chosen)

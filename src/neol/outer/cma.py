@@ -124,13 +124,17 @@ def updated(cma: Cma, found: np.ndarray, fitness: np.ndarray) -> Cma:
 
 
 def within(cma: Cma, widest: np.ndarray) -> Cma:
-    """The distribution with no standard deviation above `widest` f8 (n,): sigma is smaller where one would be.
+    """The distribution with no standard deviation above `widest` f8 (n,); correlations stay as they are.
 
     Where larger weights change nothing more (an output that is clipped anyway) nothing else holds sigma back, and
-    samples that all lie at their genes' bounds are no search.
+    samples that all lie at their genes' bounds are no search. What all genes exceed by is sigma's, the rest is C's.
     """
-    over = float((cma.sigma[0] * spread(cma) / widest).max())
-    return cma._replace(sigma=cma.sigma / over) if over > 1.0 else cma
+    over = cma.sigma[0] * spread(cma) / widest  # f8 (n,)
+    common = max(1.0, float(over.min()))
+    narrower = np.minimum(1.0, common / np.maximum(over, 1e-300))  # D: C <- D C D
+    if common == 1.0 and (narrower == 1.0).all():
+        return cma
+    return cma._replace(sigma=cma.sigma / common, factor=cma.factor * narrower[:, None], path_c=cma.path_c * narrower)
 
 
 def covariance(cma: Cma) -> np.ndarray:

@@ -96,7 +96,8 @@ class NeatEsLoop:
                 f"es = 'cma' is not allowed for {space.size:,} numbers: its covariance has the square of that; "
                 f"it must be sep-cma, ars, openai or pgpe above {most:,}{f' with es_starts = {starts}' * (starts > 1)}."
             )
-        first = Strategy(self.knobs, to_vectors(space, topology)[0], space.scale)
+        scale = np.minimum(space.scale, space.widest / self.knobs.sigma)
+        first = Strategy(self.knobs, to_vectors(space, topology)[0], scale)
         self.kinds = [Kind(i, space, first) for i in range(starts)]  # the leader first
         self.racing = starts > 1
         self.next_id = starts

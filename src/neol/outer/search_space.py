@@ -15,6 +15,7 @@ from neol.neat.genes import CONNECTION, GENES, GENOME, NODE, RULE, Gene
 from neol.neat.genome import Genomes, take
 from neol.network.phenotype import compile_phenotypes
 
+FIXED = 1e-9  # room between a gene's bounds up to which it counts as fixed
 SEARCHED: tuple[Gene, ...] = tuple(g for g in GENES if g.searchable > 0.0)
 
 
@@ -35,8 +36,12 @@ class SearchSpace(NamedTuple):
 
     @property
     def widest(self) -> np.ndarray:
-        """The standard deviations f8 (n,) beyond which most samples lie at their genes' bounds: 3 on either side."""
-        return (self.high - self.low) / 6.0
+        """The standard deviations f8 (n,) beyond which most samples lie at their genes' bounds: 3 on either side.
+
+        A gene whose bounds are one number is not searched, whatever its samples: it has none.
+        """
+        room = self.high - self.low
+        return np.where(room > FIXED, room / 6.0, np.inf)
 
 
 def search_space(topology: Genomes, config: NeatConfig, inputs: int, outputs: int) -> SearchSpace:

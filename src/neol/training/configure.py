@@ -65,8 +65,9 @@ def preset_settings(preset: str, rule: str) -> dict[str, Any]:
 
 
 COVARIANCES = ("auto", "cma", "sep-cma")  # strategies that a task's own es_population and es_sigma are for
-# What a task has for its own max_env_steps, and the least that is of use: in fewer generations starts do not differ.
-PARTS_OF_BUDGET = {"es_round": 8, "whole_episodes_after": 1}
+# What a task has for its own max_env_steps, with the least that is of use (in fewer generations starts do not differ)
+# and the most that it may be.
+PARTS_OF_BUDGET = {"es_round": (8, 1_000_000), "whole_episodes_after": (1, 2**62)}
 
 
 def base_settings(task: Task, preset: str, rule: str, outer: str, encoding: str = "direct") -> dict[str, Any]:
@@ -90,7 +91,8 @@ def fitted_to_budget(base: Mapping[str, Any], budget: Any) -> dict[str, Any]:
 
 def part_of_budget(name: str, own: int, share: float) -> int:
     """A setting of PARTS_OF_BUDGET where the budget is that share of the one that it was made for."""
-    return max(min(own, PARTS_OF_BUDGET[name]), round(own * share))
+    least, most = PARTS_OF_BUDGET[name]
+    return min(max(min(own, least), round(own * share)), most)
 
 
 class Resolved(NamedTuple):

@@ -74,6 +74,11 @@ class Training:
         self.archive: list[Genomes] = []  # the best genome of each of the last generations, as it was evaluated
         self.finalists = empty_genomes(0, 1, 1)  # whom the loop would deploy of the last generation, likewise
 
+    @property
+    def results(self) -> tuple[str, ...]:
+        painted = isinstance(self.encoding, Hyperneat)
+        return (run_folder.CHAMPION, run_folder.CPPN) if painted else (run_folder.CHAMPION,)
+
     def describe(self) -> str:
         r, count = self.config.rollout, self.engine.threads
         threads = r.engine != "gymnasium" and not r.workers

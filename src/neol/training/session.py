@@ -32,6 +32,10 @@ class Session(Protocol):
     folder: Path
     history: History
 
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The files that `finish` writes."""
+
     def describe(self) -> str:
         """What is trained on what, in a sentence."""
 
@@ -80,7 +84,6 @@ class Saver:
         s, started = self.session, time.monotonic()
         with uninterrupted():
             run_folder.write_checkpoint(s.folder, {**s.arrays(), **s.history.arrays()}, s.config)
-            (s.folder / run_folder.SUMMARY).unlink(missing_ok=True)  # of a run that was finished, and now goes on
             s.history.write(s.folder)
             s.write_best()
             run_folder.settle_replaced(s.folder)  # a run that this one overwrites is not needed any more
@@ -96,7 +99,9 @@ def run_to_end(session: Session, resumed: bool, observer: Observer) -> Run:
             _restore(session)
             session.history.write(session.folder)
         finished = resumed and _is_finished(session)
-        write_atomic(session.folder / run_folder.CONFIG, session.config.to_toml())  # the budget may have changed
+        if not finished:
+            (session.folder / run_folder.SUMMARY).unlink(missing_ok=True)  # of a run that was finished, and now goes on
+            write_atomic(session.folder / run_folder.CONFIG, session.config.to_toml())  # the budget may have changed
         before = tuple(session.history.rows)
         observer.started(Started(session.folder, session.describe(), before, session.fraction_done()))
         if not finished:
@@ -111,15 +116,20 @@ def run_to_end(session: Session, resumed: bool, observer: Observer) -> Run:
 
 
 def _is_finished(session: Session) -> bool:
-    """Whether the folder has all that this session could come to: nothing is left to train, nor to choose again."""
-    folder = session.folder
-    chosen = any((folder / name).is_file() for name in (run_folder.CHAMPION, run_folder.POLICY))
-    if session.why_stop() is None or not chosen or not (folder / run_folder.SUMMARY).is_file():
+    """Whether the folder has all that this session could come to: nothing is left to train, nor to choose again.
+
+    The summary is written last, so what is newer than it was changed by somebody else.
+    """
+    summary = session.folder / run_folder.SUMMARY
+    kept = [session.folder / name for name in (run_folder.CONFIG, *session.results)]
+    if session.why_stop() is None or not all(path.is_file() for path in (summary, *kept)):
         return False
-    if run_folder.read_config_text(folder) != session.config.to_toml():
+    if max(path.stat().st_mtime_ns for path in kept) > summary.stat().st_mtime_ns:
+        return False
+    if run_folder.read_config_text(session.folder) != session.config.to_toml():
         return False
     with suppress(NeolError):  # a summary that is damaged is made again
-        return read_summary(folder).generations == len(session.history.rows)
+        return read_summary(session.folder).generations == len(session.history.rows)
     return False
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from neol.config.schema import Config
+from neol.config.schema import Config, parse_toml
 from neol.envs.registry import Maker
 from neol.errors import NeolError
 from neol.files import as_path
@@ -17,7 +17,15 @@ from neol.jit import announce_compilation
 from neol.outer.base import LoopMaker
 from neol.outer.registry import loop_name
 from neol.training import run_folder
-from neol.training.configure import PARTS_OF_BUDGET, Resolved, check_word, configure, default_folder, resolve
+from neol.training.configure import (
+    PARTS_OF_BUDGET,
+    Resolved,
+    check_word,
+    configure,
+    default_folder,
+    read_text,
+    resolve,
+)
 from neol.training.loop import Training
 from neol.training.observers import NOTE, Callback, Event, Generation, Observer, Observers, check_observers
 from neol.training.progress import TrainingProgress, wanted_here
@@ -73,14 +81,14 @@ def train(
         task, config = task or config.task.maker, config.config
     if isinstance(config, Config):
         wanted = resolve(config.replace(**settings), task)
-        said: Mapping[str, Any] = wanted.config.flat()
+        whole, explicit = True, set(settings)
     else:
         going_on = as_path(out, "out") if out is not None and resume else None
         wanted = configure(task, preset, config, neat_config, trust, going_on, **settings)
-        explicit = {"task", *settings} if task else set(settings)
-        whole = preset != "default" or config or neat_config
-        # what was fitted to a budget stays as it was where that budget grows
-        said = {k: v for k, v in wanted.config.flat().items() if k in explicit or (whole and k not in PARTS_OF_BUDGET)}
+        explicit = ({"task"} if task else set()) | set(settings) | _named_in(config)
+        whole = preset != "default" or bool(config or neat_config)
+    # what was fitted to a budget stays as it was where that budget grows
+    said = {k: v for k, v in wanted.config.flat().items() if k in explicit or (whole and k not in PARTS_OF_BUDGET)}
     loop = outer if callable(outer) else None
     if wanted_here() if progress is None else progress:
         told.append(TrainingProgress())
@@ -105,6 +113,11 @@ def train(
         if not resumed:
             session.check_repeats()
         return run_to_end(session, resumed, observer)
+
+
+def _named_in(file: str | os.PathLike[str] | None) -> set[str]:
+    """The settings that a TOML file has."""
+    return set(parse_toml(read_text(file), str(file))) if file else set()
 
 
 def hold_default(stack: ExitStack, choose: Callable[[], Path]) -> Path:
