@@ -24,8 +24,8 @@ from neol.baselines.vec_env import PoolEnv
 from neol.cli import main as cli
 from neol.envs.tasks import TASKS
 from neol.errors import NeolError
-from neol.training import loop as training
 from neol.training import run_folder
+from neol.training import train as training
 from neol.training.run import Run
 
 OUTCOME = (run_folder.HISTORY, run_folder.CONFIG, run_folder.POLICY, run_folder.FINAL_POLICY)

@@ -27,8 +27,8 @@ from neol.cli import options as cli_options
 from neol.config.schema import Config, field_choices, field_help, field_type, fields, is_basic
 from neol.envs.tasks import CHANGING_TASKS, PATTERN_TASKS, TASKS
 from neol.errors import NeolError
-from neol.training import loop as training
 from neol.training import run_folder
+from neol.training import train as training
 from neol.training.configure import configure
 
 COMMANDS = (
