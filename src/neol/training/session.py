@@ -84,6 +84,7 @@ class Saver:
         s, started = self.session, time.monotonic()
         with uninterrupted():
             run_folder.write_checkpoint(s.folder, {**s.arrays(), **s.history.arrays()}, s.config)
+            (s.folder / run_folder.SUMMARY).unlink(missing_ok=True)  # of a run that was finished, and now goes on
             s.history.write(s.folder)
             s.write_best()
             run_folder.settle_replaced(s.folder)  # a run that this one overwrites is not needed any more
@@ -100,8 +101,8 @@ def run_to_end(session: Session, resumed: bool, observer: Observer) -> Run:
             session.history.write(session.folder)
         finished = resumed and _is_finished(session)
         if not finished:
-            (session.folder / run_folder.SUMMARY).unlink(missing_ok=True)  # of a run that was finished, and now goes on
-            write_atomic(session.folder / run_folder.CONFIG, session.config.to_toml())  # the budget may have changed
+            # The budget may have changed; and a summary that is older than this is not of what comes now.
+            write_atomic(session.folder / run_folder.CONFIG, session.config.to_toml())
         before = tuple(session.history.rows)
         observer.started(Started(session.folder, session.describe(), before, session.fraction_done()))
         if not finished:
