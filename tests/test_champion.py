@@ -17,6 +17,7 @@ from neol.config.sections import ACTIVATION_ID, AGGREGATION_ID
 from neol.envs.tasks import TASKS
 from neol.neat.evolution import Neat
 from neol.neat.genome import Genomes, empty_genomes, take
+from neol.network.normalization import Moments, Normalization
 from neol.network.phenotype import Phenotypes, compile_phenotypes
 from neol.rollout.envpool_player import EnvPoolEngine
 from neol.rollout.life import Life, life_of
@@ -57,19 +58,38 @@ def poles(*policies: tuple[float, ...]) -> Genomes:
     return g
 
 
-def choose(candidates: Genomes, config: Config) -> tuple[Champion, WatchedEngine]:
+def choose(
+    candidates: Genomes, config: Config, life: Life | None = None, **more: Any
+) -> tuple[Champion, WatchedEngine]:
     task = TASKS[config.run.task]
     engine = WatchedEngine(task, config.rollout.max_steps, threads=1)
     champion = choose_champion(
         engine,
         task,
         config,
-        Candidates(candidates),
+        Candidates(candidates, **more),
         lambda g: compile_phenotypes(g, task.n_inputs, task.n_outputs),
-        life_of(task, config.plasticity),
+        life or life_of(task, config.plasticity),
     )
     engine.close()
     return champion, engine
+
+
+def test_a_candidate_sees_its_observations_scaled_as_they_were_and_is_deployed_so() -> None:
+    """The same weights, of a controller that read raw observations: under a scaling that shifts the angle it falls."""
+    inputs = TASKS["cartpole"].n_inputs
+    as_it_was, drifted = np.zeros(inputs), np.array([0.0, 0.0, 3.0, 0.0])
+    life = life_of(TASKS["cartpole"], settings(rule="none").plasticity, Normalization(True, drifted, np.ones(inputs)))
+    moments = Moments(np.array([50.0]), as_it_was[None], np.full((1, inputs), 50.0))  # mean 0, spread 1
+    both = poles(STANDS, STANDS)
+    champion, engine = choose(both, settings(rule="none"), life, seen={1: moments}, observations=70.0)
+    assert not champion.facts["champion_is_best_by_fitness"]
+    assert champion.facts["champion_return_mean"] == 500.0
+    assert champion.facts["best_by_fitness_return_mean"] < 30.0
+    scaled = json.loads(champion.json)["interface"]["normalization"]
+    assert scaled["mean"] == [0.0] * inputs
+    assert scaled["count"] == 50.0
+    assert {size for size, _, _ in engine.played} == {1}  # never in one population
 
 
 def settings(task: str = "cartpole", **changes: Any) -> Config:
@@ -272,7 +292,7 @@ def test_the_candidates_are_the_last_generations_best_and_the_best_of_generation
 
     from neol.training.loop import Training
 
-    seen: list[Genomes] = []
+    seen: list[Candidates] = []
     with pytest.MonkeyPatch.context() as patch:
         real = Training.candidates
         patch.setattr(Training, "candidates", lambda self: seen.append(real(self)) or seen[-1])
@@ -280,7 +300,7 @@ def test_the_candidates_are_the_last_generations_best_and_the_best_of_generation
             "cartpole", out=tmp_path / "run", callback=note, pop_size=12, generations=4, episodes=1, threads=1,
             max_steps=60, champion_candidates=3, champion_trials=1, champion_episodes=2, rule="none",
         )  # fmt: skip
-    weights = seen[0].weight
+    weights = seen[0].genomes.weight
 
     def same(row: np.ndarray, other: np.ndarray) -> bool:
         width = min(len(row), len(other))

@@ -188,17 +188,18 @@ def test_what_short_episodes_achieved_says_nothing_about_whole_ones() -> None:
     for level, longest in zip(levels, (5, 0), strict=True):
         fitness = level + 0.01 * rng.standard_normal(12)
         loop.tell(Outcome(fitness, fitness[:, None], np.ones((12, 1), np.int64), None, longest))
-    assert loop.hall.scores == [pytest.approx(-30.0, abs=0.1)]
+    assert [r.score for r in loop.remembered()] == [pytest.approx(-30.0, abs=0.1)]
     assert loop.best_score == pytest.approx(-30.0, abs=0.1)
     assert loop.best_at == 1
 
 
-def test_starts_enter_their_common_first_mean_once() -> None:
+def test_of_starts_that_race_the_best_of_a_generation_is_remembered() -> None:
     loop, rng = racing(es_starts=4, es_round=3), np.random.default_rng(0)
-    tell(loop, {}, rng)
-    assert len(loop.hall.genomes) == 1
-    tell(loop, {}, rng)
-    assert len(loop.hall.genomes) == 5
+    for _ in range(3):  # they begin with one mean, which counts as the first one's
+        tell(loop, {1: 5.0}, rng)
+    first, *later = loop.hall.eras.values()
+    assert first.score < 1.0
+    assert [r.score for r in later] == [pytest.approx(5.0, abs=0.1)] * 2
 
 
 def test_huge_fitness_can_be_saved_in_a_race() -> None:

@@ -90,7 +90,7 @@ class GradientLoop:
         return to_genomes(self.space, np.asarray(self.learned.vector, float)[None])
 
     def tell(self, outcome: Outcome) -> None:
-        self.hall.enter(float(outcome.fitness[0]), self.ask())
+        self.hall.enter(self.generation, float(outcome.fitness[0]), self.ask())
         done: list[Learning] = []
         learned = self.learned
         for update in range(self.config.gradient.gradient_updates):
@@ -110,8 +110,8 @@ class GradientLoop:
                 "exploring_return": float(self.last.returned)}  # fmt: skip
 
     def candidates(self, outcome: Outcome, count: int) -> Genomes:
-        """The network of now, and those of the best generations."""
-        return take(concatenate([self.ask(), *self.hall.genomes]), slice(count))
+        """The network of now, and the best ones of earlier."""
+        return take(concatenate([self.ask(), *(r.genome for r in self.hall.ranked())]), slice(count))
 
     def state(self) -> dict[str, np.ndarray]:
         arrays = {k: np.asarray(v) for k, v in self.learned._asdict().items()}

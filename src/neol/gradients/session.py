@@ -23,7 +23,6 @@ from neol.gradients.jax_network import Parameters, parameters_of, wiring_of, wit
 from neol.gradients.learner import NetworkLearner
 from neol.gradients.settings import FinetuneConfig
 from neol.neat.genome import Genomes, concatenate, take
-from neol.network.normalization import IDENTITY
 from neol.network.phenotype import Phenotypes, compile_phenotypes
 from neol.rollout.life import Life, life_of
 from neol.rollout.open_engine import open_engine
@@ -204,7 +203,7 @@ class Finetuning:
         static: tuple[int, ...] = ()
         if config.plasticity.rule != "none":
             genomes, static = concatenate([genomes, genomes]), tuple(range(count, 2 * count))
-        among = champion.Candidates(genomes, self._observations(), self.start, static, start_stays=True)
+        among = champion.Candidates(genomes, self._observations(), start=self.start, static=static, start_stays=True)
         engine = open_engine(self.task, config.rollout, None, config.run.seed)
         try:
             chosen = champion.choose_champion(engine, self.task, config, among, self.compile, self.life)
@@ -290,11 +289,10 @@ class Hybrid:
     def _hand_over(self) -> Finetuning:
         """Whom gradients go on with: chosen on fresh episodes, whose steps are of the budget, too."""
         e, config = self.evolution, self.evolution.config
-        genomes, trials = e.candidates(), max(1, config.run.champion_trials // 2)
-        best, steps = champion.choose_quickly(e.engine, config, genomes, e.compile, e.life, trials)
-        chosen, life = take(genomes, [best]), e.life
-        normal = life.normal if life.normal.on else IDENTITY
-        text = champion.document(e.compile(chosen), chosen, self.task, config, normal, float(e.seen.n[0]))
+        among, trials = e.candidates()._replace(start=None), max(1, config.run.champion_trials // 2)
+        best, normal, count, steps = champion.choose_quickly(e.engine, config, among, e.compile, e.life, trials)
+        chosen = take(among.genomes, [best])
+        text = champion.document(e.compile(chosen), chosen, self.task, config, normal, count)
         write_atomic(self.folder / run_folder.START, text)
         return self._begun(self.history.env_steps + steps)
 

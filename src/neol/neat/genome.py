@@ -11,6 +11,7 @@ Legend: P genomes, N node places, C connection places, R rules.
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -65,15 +66,19 @@ def to_arrays(genomes: Genomes, name: str) -> dict[str, np.ndarray]:
 
 def _used(genomes: Genomes, gene: Gene) -> np.ndarray:
     """Which places of a gene's column, as (P, places), are in use: b1."""
-    size = len(genomes.n_nodes)
-    places = getattr(genomes, gene.name).reshape(size, -1).shape[1]
+    size, places = _rows(getattr(genomes, gene.name)).shape
     used = genomes.n_nodes if gene.of == NODE else genomes.n_conns if gene.of == CONNECTION else np.full(size, places)
     return np.arange(places) < used[:, None]
 
 
 def used_values(genomes: Genomes, gene: Gene) -> np.ndarray:
     """A gene's values in all places that are in use, (n,)."""
-    return getattr(genomes, gene.name).reshape(len(genomes.n_nodes), -1)[_used(genomes, gene)]
+    return _rows(getattr(genomes, gene.name))[_used(genomes, gene)]
+
+
+def _rows(column: np.ndarray) -> np.ndarray:
+    """A column as (P, places); P may be 0."""
+    return column.reshape(len(column), math.prod(column.shape[1:]))
 
 
 def from_arrays(arrays: Mapping[str, np.ndarray], name: str) -> Genomes:
@@ -83,7 +88,7 @@ def from_arrays(arrays: Mapping[str, np.ndarray], name: str) -> Genomes:
     size, nodes = found["node_id"].shape
     out = empty_genomes(size, nodes, found["source"].shape[1])._replace(**found)
     for gene in newer:
-        getattr(out, gene.name).reshape(size, -1)[_used(out, gene)] = gene.default
+        _rows(getattr(out, gene.name))[_used(out, gene)] = gene.default
     return out
 
 

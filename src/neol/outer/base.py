@@ -12,7 +12,7 @@ and a resume is exact. Legend: P genomes, N episodes per genome, C connection pl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -22,6 +22,7 @@ from neol.config.schema import Config
 from neol.errors import NeolError
 from neol.neat.checked import Population
 from neol.neat.genome import Genomes, take
+from neol.network.normalization import Moments
 
 
 class Problem(NamedTuple):
@@ -49,6 +50,15 @@ class Outcome(NamedTuple):
     steps: np.ndarray  # i8 (P, N)
     adapted: np.ndarray | None  # f8 (P, C) weights after the last life, where they are inherited (lamarckian)
     longest: int = 0  # steps that training's episodes were cut at; 0 = they were whole
+    seen: Moments | None = None  # f8 (1,), (1, I) what observations were scaled by, where they are
+
+
+class Remembered(NamedTuple):
+    """What a search would have deployed at an earlier time."""
+
+    score: float
+    genome: Genomes  # P = 1
+    seen: Moments  # f8 (1,), (1, I) what its observations were scaled by; of fewer than two: as they are in the end
 
 
 class OuterLoop(Protocol):
@@ -100,6 +110,12 @@ def own_steps(loop: OuterLoop) -> int:
     """Env steps that a loop took itself (`own_env_steps`, if it has it) to make the population of the last `ask`,
     beside those of the rollouts that it was told of."""
     return int(getattr(loop, "own_env_steps", 0))
+
+
+def remembered(loop: OuterLoop) -> Sequence[Remembered]:
+    """What a loop would have deployed earlier in the run, the best first (`remembered()`, if it has it)."""
+    own = getattr(loop, "remembered", None)
+    return own() if callable(own) else ()
 
 
 def best(genomes: Genomes, merit: np.ndarray, count: int) -> Genomes:

@@ -32,7 +32,7 @@ from neol.neat.genome import Genomes, concatenate, from_arrays, take, to_arrays
 from neol.neat.innovation import Innovations
 from neol.neat.species import apportion
 from neol.outer import growth
-from neol.outer.base import Outcome, Problem, best
+from neol.outer.base import Outcome, Problem, Remembered, best
 from neol.outer.hall import Hall
 from neol.outer.search_space import SEARCHED, SearchSpace, same_numbers, search_space, to_genomes, to_vectors
 from neol.outer.strategy import CMA, HUGE, Strategy, knobs
@@ -150,7 +150,8 @@ class NeatEsLoop:
         levels = [float(np.median(fitness)) for _, _, fitness in parts]
         for i, (kind, found, fitness) in enumerate(parts):
             if i == 0 or (self.racing and self.generation > 0):  # starts begin with one mean
-                self.hall.enter(levels[i], to_genomes(kind.space, kind.strategy.mean[None]))
+                mean = to_genomes(kind.space, kind.strategy.mean[None])
+                self.hall.enter(self.generation, levels[i], mean, outcome.seen)
             kind.strategy = kind.strategy.told(found, fitness, kind.space.widest)
             if self.racing:
                 kind.follow(levels[i])
@@ -242,10 +243,14 @@ class NeatEsLoop:
         return {**leader.strategy.metrics(), "searched": leader.space.size, "species": len(self.kinds)}
 
     def candidates(self, outcome: Outcome, count: int) -> Genomes:
-        """The leader's next mean and its averages, the means of the best generations, the fittest samples."""
+        """The leader's next mean and its averages, and the fittest sample."""
         kind, found, fitness = self._by_kind(outcome)[0]
         means = to_genomes(kind.space, kind.strategy.told(found, fitness, kind.space.widest).best_guesses())
-        return take(concatenate([means, *self.hall.genomes, best(self.genomes, outcome.fitness, count)]), slice(count))
+        return take(concatenate([means, best(self.genomes, outcome.fitness, 1)]), slice(count))
+
+    def remembered(self) -> list[Remembered]:
+        """The leaders' means of earlier."""
+        return self.hall.ranked()
 
     def state(self) -> dict[str, np.ndarray]:
         arrays = {"generation": np.array(self.generation), "next_id": np.array(self.next_id)}

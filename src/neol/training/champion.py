@@ -7,7 +7,8 @@ them once more, and only then is the chosen one's return measured, on episodes t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from neol.deploy import network_json, task_interface
 from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.neat.genome import Genomes, concatenate, take
-from neol.network.normalization import Normalization
+from neol.network.normalization import Moments, Normalization, from_moments
 from neol.network.phenotype import Phenotypes
 from neol.network.plasticity import NONE, Plasticity
 from neol.rollout.dispatcher import Engine
@@ -42,9 +43,15 @@ class Candidates(NamedTuple):
 
     genomes: Genomes  # the final generation's best by fitness first
     observations: float = 0.0  # that life's mean and std are of, where they are scaled
+    seen: Mapping[int, Moments] = MappingProxyType({})  # f8 (1,), (1, I): what some had their observations scaled by
     start: Start | None = None  # what the run began from: the last candidate, and its observations scaled as they were
     static: tuple[int, ...] = ()  # those that live without plasticity, whatever the life says
     start_stays: bool = False  # the start plays all rounds but the last, however it fared in the first
+
+    @property
+    def last(self) -> int:
+        """The place of the last candidate: the start, where there is one."""
+        return len(self.genomes.n_nodes) - (self.start is None)
 
 
 class Champion(NamedTuple):
@@ -64,51 +71,26 @@ def choose_champion(
     test_world: World = UNCHANGED,  # one more to be measured in, where `test_change` names it
 ) -> Champion:
     """Rounds of selection on fresh episodes, then the held-out return."""
-    steps, start = 0, among.start
-    candidates = among.genomes if start is None else concatenate([among.genomes, start.genome])
-    last = len(candidates.n_nodes) - 1  # the start, where there is one
-    apart = start is not None and start.normal.on  # it sees its observations as it was used to
-
-    weights = trial_weights(config.rollout.trial_weights, config.rollout.trials)
-
-    def play(
-        who: Sequence[int], purpose: int, part: int, episodes: int, plastic: Plasticity, world: World = life.world
-    ) -> _Lived:
-        nonlocal steps
-        which = Episodes(config.run.seed, purpose, part, episodes, common=True, trial_weights=weights)
-        rows: dict[int, np.ndarray] = {}
-        by_trial: tuple[float, ...] = ()
-        kinds = {w: (apart and w == last, w in among.static) for w in who}
-        for as_started, static in sorted(set(kinds.values())):
-            group = [w for w in who if kinds[w] == (as_started, static)]
-            normal = start.normal if as_started and start else life.normal
-            learns = plastic._replace(rule=NONE) if static else plastic
-            lived = life._replace(plastic=learns, normal=normal, world=world)
-            result, verdict = run_redrawn(engine, compile(take(candidates, group)), lived, which)
-            steps += result.env_steps
-            rows |= dict(zip(group, _known(result, verdict), strict=True))
-            by_trial = _first_by_trial(result) if group[0] == who[0] else by_trial
-        shortest = min(len(row) for row in rows.values())  # an environment that failed one of them
-        return _Lived(np.array([rows[w][:shortest] for w in who]), by_trial)
+    field, start, last = _Field(engine, among, compile, life, config), among.start, among.last
 
     def fresh(left: np.ndarray, part: int, episodes: int) -> np.ndarray:
-        return play(left.tolist(), seeding.SELECTION, part, episodes, life.plastic).returns
+        return field.play(left.tolist(), seeding.SELECTION, part, episodes).returns
 
     def clones(left: np.ndarray) -> bool:
-        alike = all((a[left] == a[left[0]]).all() for a in candidates) and len({w in among.static for w in left}) == 1
-        return alike and (len(left) == 1 or not (apart and last in left))
+        alike = all((a[left] == a[left[0]]).all() for a in field.genomes)
+        return alike and len({field.groups[w] for w in left}) == 1
 
     stays = last if start is not None and among.start_stays else None
-    chosen, selection_mean = select(len(candidates.n_nodes), config.run.champion_trials, fresh, clones, stays)
-    selection_steps, episodes = steps, config.run.champion_episodes
+    chosen, selection_mean = select(last + 1, config.run.champion_trials, fresh, clones, stays)
+    selection_steps, episodes = field.steps, config.run.champion_episodes
     who = list(dict.fromkeys([chosen, 0, last] if start else [chosen, 0]))
-    measured = play(who, seeding.HELD_OUT, 0, episodes, life.plastic)
+    measured = field.play(who, seeding.HELD_OUT, 0, episodes)
     held_out = dict(zip(who, measured.returns, strict=True))
     if life.plastic.rule == NONE or chosen in among.static:
         static = measured
     else:
-        static = play([chosen], seeding.HELD_OUT, 0, episodes, life.plastic._replace(rule=NONE))
-    champion = take(candidates, [chosen])
+        static = field.play([chosen], seeding.HELD_OUT, 0, episodes, life.plastic._replace(rule=NONE))
+    champion = take(field.genomes, [chosen])
     phenotype = compile(champion)
     of_champion, of_fittest = Measured.of(held_out[chosen]), Measured.of(held_out[0])
     facts = {
@@ -129,35 +111,32 @@ def choose_champion(
         "selection_env_steps": selection_steps,
     }
     if config.world.test_change:
-        tested = Measured.of(play([chosen], seeding.HELD_OUT, 0, episodes, life.plastic, test_world).returns[0])
+        met = field.play([chosen], seeding.HELD_OUT, 0, episodes, world=test_world)
+        tested = Measured.of(met.returns[0])
         facts |= {"champion_test_return_mean": tested.mean, "champion_test_return_ci95": tested.ci95}
-    normal, count = life.normal, among.observations
     if start is not None:
         before = Measured.of(held_out[last])
         facts |= {"start_return_mean": before.mean, "start_return_ci95": before.ci95}
         facts |= {"champion_is_start": chosen == last}
-        if chosen == last and start.seen is not None:
-            normal, count = start.normal, float(start.seen.n[0])
     if among.static:
         facts |= {"champion_keeps_rule": chosen not in among.static}
     deployed = config.replace(rule="none") if chosen in among.static else config
-    return Champion(document(phenotype, network(champion), task, deployed, normal, count), facts, champion)
+    how = (task, deployed, *field.scaling(chosen))
+    return Champion(document(phenotype, network(champion), *how), facts, champion)
 
 
 def choose_quickly(
-    engine: Engine, config: Config, genomes: Genomes, compile: Callable[[Genomes], Phenotypes], life: Life, trials: int
-) -> tuple[int, int]:
-    """Whom to go on with in the middle of a run, by the same rounds on fresh episodes, and the env steps that took."""
-    steps, weights = 0, trial_weights(config.rollout.trial_weights, config.rollout.trials)
+    engine: Engine, config: Config, among: Candidates, compile: Callable[[Genomes], Phenotypes], life: Life, trials: int
+) -> tuple[int, Normalization, float, int]:
+    """Whom to go on with in the middle of a run, by the same rounds on fresh episodes: its place, how its observations
+    are scaled and by how many of them, and the env steps that the choice took."""
+    field = _Field(engine, among, compile, life, config)
 
     def fresh(left: np.ndarray, part: int, episodes: int) -> np.ndarray:
-        nonlocal steps
-        which = Episodes(config.run.seed, seeding.HANDOVER, part, episodes, common=True, trial_weights=weights)
-        result, verdict = run_redrawn(engine, compile(take(genomes, left)), life, which)
-        steps += result.env_steps
-        return _known(result, verdict)
+        return field.play(left.tolist(), seeding.HANDOVER, part, episodes).returns
 
-    return select(len(genomes.n_nodes), trials, fresh)[0], steps
+    best = select(among.last + 1, trials, fresh)[0]
+    return best, *field.scaling(best), field.steps
 
 
 def document(
@@ -223,6 +202,60 @@ class _Lived(NamedTuple):
 
     returns: np.ndarray  # f8 (candidates, lives)
     by_trial: tuple[float, ...]  # mean returns of the first candidate, where a life has several trials
+
+
+class _Field:
+    """The candidates in one place, the start last, each with its observations scaled as it is used to."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        among: Candidates,
+        compile: Callable[[Genomes], Phenotypes],
+        life: Life,
+        config: Config,
+    ) -> None:
+        self.engine, self.compile, self.life, self.config, self.among = engine, compile, life, config, among
+        start = among.start
+        self.genomes = among.genomes if start is None else concatenate([among.genomes, start.genome])
+        self.apart = {w: (from_moments(seen), float(seen.n[0])) for w, seen in among.seen.items()}
+        if start is not None and start.seen is not None:
+            self.apart[among.last] = (start.normal, float(start.seen.n[0]))
+        # who can be played together: those with the same scaling, -1 = life's own, with or without plasticity
+        self.groups = [(w if w in self.apart else -1, w in among.static) for w in range(among.last + 1)]
+        self.steps = 0  # played so far
+
+    def scaling(self, candidate: int) -> tuple[Normalization, float]:
+        """How its observations are scaled, and how many that was learned from."""
+        return self.apart.get(candidate, (self.life.normal, self.among.observations))
+
+    def play(
+        self,
+        who: Sequence[int],
+        purpose: int,
+        part: int,
+        episodes: int,
+        plastic: Plasticity | None = None,  # None: as life has it; likewise the world
+        world: World | None = None,
+    ) -> _Lived:
+        """Candidates on the same fresh episodes."""
+        weights = trial_weights(self.config.rollout.trial_weights, self.config.rollout.trials)
+        which = Episodes(self.config.run.seed, purpose, part, episodes, common=True, trial_weights=weights)
+        learns, met = plastic or self.life.plastic, world or self.life.world
+        rows: dict[int, np.ndarray] = {}
+        by_trial: tuple[float, ...] = ()
+        for own, static in sorted({self.groups[w] for w in who}):
+            group = [w for w in who if self.groups[w] == (own, static)]
+            normal = self.scaling(group[0])[0]
+            lived = self.life._replace(
+                plastic=learns._replace(rule=NONE) if static else learns, normal=normal, world=met
+            )
+            result, verdict = run_redrawn(self.engine, self.compile(take(self.genomes, group)), lived, which)
+            self.steps += result.env_steps
+            rows |= dict(zip(group, _known(result, verdict), strict=True))
+            by_trial = _first_by_trial(result) if group[0] == who[0] else by_trial
+        shortest = min(len(row) for row in rows.values())  # an environment that failed one of them
+        return _Lived(np.array([rows[w][:shortest] for w in who]), by_trial)
 
 
 def _first_by_trial(result: RolloutResult) -> tuple[float, ...]:

@@ -27,6 +27,7 @@ from neol.outer.base import (
     declaration,
     own_steps,
     population,
+    remembered,
 )
 from neol.outer.registry import make_loop
 from neol.rollout.attributes import check_attributes
@@ -106,12 +107,12 @@ class Training:
                 fitness = self._blame(fitness, result, verdict)
             if result.retries:
                 self.note({"event": "episode retried", "times": result.retries})
-            self.seen = merged(self.seen, result.moments)
+            scaled_by, self.seen = self.seen, merged(self.seen, result.moments)
             own = self.config.plasticity
             lamarckian = own.inheritance == "lamarckian" and own.birth == "inherited"
             lamarckian &= isinstance(self.encoding, Direct)  # what was painted cannot be written back
             adapted = gene_weights(genomes, phenotypes, result.weight) if lamarckian else None
-            outcome = Outcome(fitness, returns, steps, adapted, self._longest())
+            outcome = Outcome(fitness, returns, steps, adapted, self._longest(), scaled_by)
             row = self._row(genomes, phenotypes, fitness, by_life, result, verdict)
             keep = self.config.run.champion_candidates
             self.finalists = population(self.outer.candidates(outcome, keep), "candidates")
@@ -224,9 +225,14 @@ class Training:
             float(verdict.kept(result.steps).mean()), more,
         )  # fmt: skip
 
-    def candidates(self) -> Genomes:
-        """Who may become champion: the loop's own choice of the last generation, then the best of the ones before."""
-        return concatenate([self.finalists, *self.archive[-2::-1]])
+    def candidates(self) -> champion.Candidates:
+        """Who may become champion: the loop's own choice of the last generation; then what it remembers, best first, or
+        the best of the generations before."""
+        earlier = remembered(self.outer)[: 2 * self.config.run.champion_candidates - len(self.finalists.n_nodes) - 1]
+        genomes = [self.finalists, *([r.genome for r in earlier] if earlier else self.archive[-2::-1])]
+        first, scaled = len(self.finalists.n_nodes), self.config.rollout.normalize_observations
+        seen = {first + i: r.seen for i, r in enumerate(earlier) if scaled and r.seen.n[0] >= 2}
+        return champion.Candidates(concatenate(genomes), float(self.seen.n[0]), seen, self._start_candidate())
 
     def _start_candidate(self) -> Start | None:
         """What the run began from, unless only its topology was wanted."""
@@ -269,6 +275,8 @@ class Training:
         if painted is not None and not np.array_equal(arrays.get("substrate", ()), digest(painted)):
             raise NeolError(f"'{self.folder / run_folder.SUBSTRATE}' is not what the run's networks were painted on.")
         self.outer.restore(part(arrays, "outer"))
+        if any(r.seen.mean.shape[1] not in (0, self.task.n_inputs) for r in remembered(self.outer)):
+            raise NeolError(f"the checkpoint is damaged: observations must have {self.task.n_inputs} numbers.")
         archive, self.finalists = from_arrays(arrays, "archive"), from_arrays(arrays, "finalists")
         self.seen = Moments(**part(arrays, "seen"))
         self.novelty.archive = arrays.get("behaviours", self.novelty.archive)
@@ -306,8 +314,7 @@ class Training:
 
     def finish(self, status: str) -> NeolSummary:
         started, cpu = time.monotonic(), time.process_time()
-        candidates = champion.Candidates(self.candidates(), float(self.seen.n[0]), self._start_candidate())
-        how = (candidates, self.compile, self.life, self.encoding.network, self.test_world)
+        how = (self.candidates(), self.compile, self.life, self.encoding.network, self.test_world)
         chosen = champion.choose_champion(self.engine, self.task, self.config, *how)
         self._write_champion(chosen.json, chosen.genome)
         cppn = self.encoding.cppns(chosen.genome) if isinstance(self.encoding, Hyperneat) else None
