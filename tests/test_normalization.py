@@ -82,6 +82,33 @@ def test_statistics_survive_a_resume(tmp_path: Path) -> None:
     assert (run.path / "history.csv").read_bytes() == (whole.path / "history.csv").read_bytes()
 
 
+def test_statistics_stay_as_they_are_after_their_share_of_the_run_and_after_a_resume(tmp_path: Path) -> None:
+    settings = {
+        "normalize_observations": True, "normalize_share": 0.4, "max_steps": 50, **SMALL, "generations": 5,
+    }  # fmt: skip
+    run = neol.train("cartpole", out=tmp_path / "whole", **settings)
+    seen = run.history["mean_steps"][:2].sum() * 8 * 2  # of generations 0 and 1, at 0 and 0.2 of the run
+    assert run.champion.interface["normalization"]["count"] == pytest.approx(seen)
+
+    def interrupted(state: neol.Generation) -> None:
+        if state.row["generation"] == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        neol.train("cartpole", out=tmp_path / "r", callback=interrupted, **settings)
+    again = neol.train(out=tmp_path / "r", resume=True)
+    assert again.champion_path.read_bytes() == run.champion_path.read_bytes()
+    longer = neol.train(out=tmp_path / "r", resume=True, generations=20)  # its part is over, whatever is added
+    assert longer.champion.interface["normalization"]["count"] == pytest.approx(seen)
+
+
+def test_refining_a_champion_leaves_its_statistics_as_they_are(tmp_path: Path) -> None:
+    small = {**SMALL, "es_population": 6, "max_steps": 30}
+    run = neol.train("cartpole", out=tmp_path / "r", outer="es", max_env_steps=0, **small)
+    refined = neol.refine(run, max_env_steps=500, **small)
+    assert refined.champion.interface["normalization"] == run.champion.interface["normalization"]
+
+
 @pytest.mark.parametrize(
     "bad", ({"mean": [0.0] * 4}, {"mean": [0.0] * 4, "std": [0.0] * 4}, [1], {"mean": 1, "std": 2})
 )

@@ -85,10 +85,12 @@ def _boxes(name: str, env_id: str, inputs: tuple[str, ...], actions: tuple[str, 
     return Task(name, env_id, 1000, inputs, actions, components, _numbers(inputs), (n,), **rest)
 
 
-# Of evolution strategies on every task: inputs of one size, so that one step size suits all weights; outputs as they
-# are, so that all of an action's range is reached; and one episode, the same for all samples of a generation.
+# Of evolution strategies on every task: inputs of one size, so that one step size suits all weights, and the same size
+# once it is known, so that what a search has converged to is not moved from under it; outputs as they are, so that all
+# of an action's range is reached; and one episode, the same for all samples of a generation.
 STRATEGIES: Mapping[str, Any] = MappingProxyType({
-    "normalize_observations": True, "output_transform": "none", "generations": 400, "episodes": 1,
+    "normalize_observations": True, "normalize_share": 0.2, "output_transform": "none", "generations": 400,
+    "episodes": 1,
     "rule": "none",  # plasticity earned nothing on most stationary tasks; --rule hebb turns it on
     "inheritance": "darwinian",  # an update that takes what lives learned for what was sampled does harm
 })  # fmt: skip
@@ -130,7 +132,7 @@ TASKS: dict[str, Task] = {
             # A flight that lands well has landed by then; hovering to the end would take half of the budget.
             # Plasticity, not inherited, makes the search end higher here (docs/results.md).
             strategies={"generations": _UNENDING, "max_env_steps": 1_000_000, "episodes": 3, "es_population": 16,
-                        "training_steps": 400, "whole_episodes_after": 600_000, "rule": "hebb"},
+                        "training_steps": 400, "whole_episodes_after": 600_000, "rule": "hebb", "normalize_share": 1.0},
             returns=(-1000.0, 400.0), unbounded_below=True,  # its shaping charges for every turn of a spin
         ),
         _boxes(

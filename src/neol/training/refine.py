@@ -53,6 +53,7 @@ def refine(
         "topology": "full",  # what it begins from has one of its own, and weights
         "generations": UNENDING,
         "fitness_target": math.inf,
+        "normalize_share": 0.0,  # its observations stay scaled as they are
         "max_env_steps": max(LEAST, int(of.history["env_steps"][-1]) // PART),
         **({"es_sigma": min(NEARBY, of.config.es.es_sigma or NEARBY)} if es in COVARIANCES else {}),
         **settings,
