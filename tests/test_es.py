@@ -23,6 +23,7 @@ TINY: dict[str, Any] = {
     "rule": "none", "episodes": 1, "max_steps": 60, "threads": 1, "es_population": 8, "champion_candidates": 4,
     "champion_trials": 2, "champion_episodes": 4, "progress": False,
 }  # fmt: skip
+LEARNED = {"normalize_share": 1.0}  # a part of the run: with it runs of other lengths begin alike
 STRATEGIES = ("cma", "sep-cma", "ars", "openai", "pgpe")
 
 
@@ -63,7 +64,13 @@ def test_a_resumed_run_has_the_same_bytes(outer: str, strategy: str, tmp_path: P
 
 
 def test_species_and_threads_leave_the_same_bytes(tmp_path: Path) -> None:
-    settings = {**TINY, "outer": "neat-es", "generations": 30, "max_steps": 7}  # nobody falls that soon: no progress
+    settings = {
+        **TINY,
+        "outer": "neat-es",
+        "generations": 30,
+        "max_steps": 7,
+        **LEARNED,
+    }  # nobody falls so soon
     one = neol.train("cartpole", out=tmp_path / "one", **settings)
     assert max(one.history["species"]) > 1
     other = neol.train("cartpole", out=tmp_path / "other", **{**settings, "threads": 2, "window": 3})
@@ -317,7 +324,7 @@ def test_a_tasks_own_samples_and_step_are_for_cma_alone() -> None:
 
 @pytest.mark.parametrize("outer", ["es", "neat-es"])
 def test_a_race_that_is_resumed_has_the_same_bytes(outer: str, tmp_path: Path) -> None:
-    settings = {**TINY, "outer": outer, "es_starts": 4, "es_round": 2}
+    settings = {**TINY, "outer": outer, "es_starts": 4, "es_round": 2, **LEARNED}
     whole = neol.train("cartpole", out=tmp_path / "whole", generations=6, **settings)
     assert whole.history["species"].tolist()[:5] == [4, 4, 2, 2, 1]
     for stop in (1, 3):
@@ -389,7 +396,7 @@ def test_training_steps_limit_training_alone(tmp_path: Path) -> None:
 
 
 def test_episodes_are_whole_after_so_many_steps_the_same_when_resumed(tmp_path: Path) -> None:
-    settings = {**TINY, "max_steps": 200, "training_steps": 20, "whole_episodes_after": 600, "outer": "es"}
+    settings = {**TINY, "max_steps": 200, "training_steps": 20, "whole_episodes_after": 600, "outer": "es", **LEARNED}
     run = neol.train("cartpole", out=tmp_path / "run", generations=12, **settings)
     short = np.concatenate([[0], run.history["env_steps"][:-1]]) < 600  # when the generation began
     assert 0 < short.sum() < len(short)

@@ -86,7 +86,8 @@ def test_without_a_scaling_there_is_nothing_to_remember_of_it() -> None:
 def test_a_run_chooses_among_all_its_eras_and_a_checkpoint_with_observations_of_another_size_is_refused(
     tmp_path: Path,
 ) -> None:
-    small = {"generations": 6, "es_population": 6, "max_steps": 30, "champion_trials": 1, "champion_episodes": 2}
+    small = {"generations": 6, "es_population": 6, "max_steps": 30, "champion_trials": 1, "champion_episodes": 2,
+             "normalize_share": 1.0}  # fmt: skip
     run = neol.train("cartpole", out=tmp_path / "run", outer="es", max_env_steps=0, threads=1, **small)
     arrays = crafted.read(run.path)
     assert arrays["outer.hall.eras"].tolist() == [0, 1, 2, 3, 4, 5]

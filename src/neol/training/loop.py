@@ -71,7 +71,6 @@ class Training:
         self.engine = open_engine(self.task, self.config.rollout, self.note, self.config.run.seed)
         start = resolved.start
         self.seen = start.seen if start and start.seen else no_moments(1, self.task.n_inputs)  # observations so far
-        self.settled = False  # whether these stay: a search that converges needs inputs that mean the same for long
         self.history = History()
         self.archive: list[Genomes] = []  # the best genome of each of the last generations, as it was evaluated
         self.finalists = empty_genomes(0, 1, 1)  # whom the loop would deploy of the last generation, likewise
@@ -94,7 +93,7 @@ class Training:
     def advance(self) -> Generation:
         """Evaluate the population, record it, and make the next one."""
         started, cpu = time.monotonic(), time.process_time()
-        self.settled |= self.fraction_done() >= self.config.rollout.normalize_share
+        settled = self.fraction_done() >= self.config.rollout.normalize_share
         genomes = population(self.outer.ask(), "ask")
         phenotypes = self.compile(genomes)
         before = time.monotonic()
@@ -109,7 +108,7 @@ class Training:
                 fitness = self._blame(fitness, result, verdict)
             if result.retries:
                 self.note({"event": "episode retried", "times": result.retries})
-            scaled_by, self.seen = self.seen, self.seen if self.settled else merged(self.seen, result.moments)
+            scaled_by, self.seen = self.seen, self.seen if settled else merged(self.seen, result.moments)
             own = self.config.plasticity
             lamarckian = own.inheritance == "lamarckian" and own.birth == "inherited"
             lamarckian &= isinstance(self.encoding, Direct)  # what was painted cannot be written back
@@ -247,7 +246,6 @@ class Training:
             **to_arrays(archive, "archive"),
             **to_arrays(self.finalists, "finalists"),
             **named("seen", self.seen._asdict()),
-            "settled": np.array(self.settled),
             **named("spaces", _spaces(self.task)),
             **({"behaviours": self.novelty.archive} if self.novelty.weight else {}),
             **({"start": self.resolved.start.digest} if self.resolved.start else {}),
@@ -263,7 +261,6 @@ class Training:
         )
         declared: Declared = {
             **dict.fromkeys(("start", "substrate"), Array("u1", (32,), optional=True)),
-            "settled": Array("b1", optional=True),  # not in files from before there was normalize_share
             **({"behaviours": Array("f8", ("A", 2 * inputs), high=1e300)} if self.novelty.weight else {}),
             **dict.fromkeys(("archive", "finalists"), Population(self.encoding.inputs, self.encoding.outputs, least=1)),
             **{f"seen.{k}": spec for k, spec in moments.items()},
@@ -282,7 +279,7 @@ class Training:
         if any(r.seen.mean.shape[1] not in (0, self.task.n_inputs) for r in remembered(self.outer)):
             raise NeolError(f"the checkpoint is damaged: observations must have {self.task.n_inputs} numbers.")
         archive, self.finalists = from_arrays(arrays, "archive"), from_arrays(arrays, "finalists")
-        self.seen, self.settled = Moments(**part(arrays, "seen")), bool(arrays.get("settled", False))
+        self.seen = Moments(**part(arrays, "seen"))
         self.novelty.archive = arrays.get("behaviours", self.novelty.archive)
         self.archive = [take(archive, [i]) for i in range(len(archive.n_nodes))]
         if self.outer.generation != len(self.history.rows):
