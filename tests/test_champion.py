@@ -20,8 +20,9 @@ from neol.neat.genome import Genomes, empty_genomes, take
 from neol.network.normalization import Moments, Normalization
 from neol.network.phenotype import Phenotypes, compile_phenotypes
 from neol.rollout.envpool_player import EnvPoolEngine
+from neol.rollout.faults import judge
 from neol.rollout.life import Life, life_of
-from neol.rollout.shards import Episodes, RolloutResult
+from neol.rollout.shards import ByTrial, Episodes, Failure, RolloutResult, joined
 from neol.training.champion import Candidates, Champion, choose_champion, select
 from neol.training.configure import configure
 from neol.training.train import train
@@ -90,6 +91,19 @@ def test_a_candidate_sees_its_observations_scaled_as_they_were_and_is_deployed_s
     assert scaled["mean"] == [0.0] * inputs
     assert scaled["count"] == 50.0
     assert {size for size, _, _ in engine.played} == {1}  # never in one population
+
+
+def test_failures_of_those_who_are_played_apart_count_as_the_worst_and_keep_their_places() -> None:
+    found = [np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [5.0, 6.0]])]
+    parts = [
+        RolloutResult(r, np.ones(r.shape, np.int64), np.zeros(0), failures=f, by_trial=ByTrial(*[r[..., None]] * 3))
+        for r, f in zip(found, ((), (Failure(3, 1, "raised", "?"),)), strict=True)
+    ]
+    result = joined([([1], parts[0]), ([2, 0], parts[1])])
+    assert result.returns.tolist() == [[5.0, 6.0], [1.0, 2.0], [3.0, 4.0]]
+    assert result.failed_episodes.tolist() == [[False, True], [False, False], [False, False]]
+    assert result.by_trial.returns[:, :, 0].tolist() == result.returns.tolist()
+    assert not judge(result, common=True).left_out.any()
 
 
 def settings(task: str = "cartpole", **changes: Any) -> Config:

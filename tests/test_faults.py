@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ def test_a_generation_whose_every_episode_fails_is_drawn_again() -> None:
     discarded: list[RolloutResult] = []
     for generation in range(6):
         which = Episodes(2, seeding.EPISODE, generation, 1, common=True)
-        result, verdict = run_redrawn(engine, networks(task), life, which, discarded.append)
+        result, verdict = run_redrawn(partial(engine.run, networks(task), life), which, discarded.append)
         assert not result.failures and not verdict.left_out.any()
     assert discarded and all(r.failed.all() for r in discarded)
 
@@ -122,7 +123,8 @@ def test_an_environment_that_always_fails_is_left_out_altogether_in_the_end() ->
     which = Episodes(2, seeding.EPISODE, 0, 2, common=True)
     discarded: list[RolloutResult] = []
     life = life_of(task, PlasticityConfig())
-    _, verdict = run_redrawn(LocalGymnasium(task, 20), networks(task), life, which, discarded.append)
+    play = partial(LocalGymnasium(task, 20).run, networks(task), life)
+    _, verdict = run_redrawn(play, which, discarded.append)
     assert verdict.left_out.all() and len(discarded) == REDRAWS
 
 
@@ -161,3 +163,14 @@ def test_evaluation_of_an_environment_that_can_play_nothing_is_one_sentence() ->
     task = find("strangers:BadStarts", ["share=1.0"])
     with pytest.raises(NeolError, match=r"all 4 episodes of 'strangers:BadStarts' failed.*no such start"):
         neol.evaluate(net(task), episodes=4)
+
+
+def test_a_candidate_that_always_fails_loses_to_the_others_whatever_scaling_it_has(tmp_path: Path) -> None:
+    """Remembered means of a strategy are played apart; whose fault a failure is is judged by all candidates."""
+    small = {"generations": 6, "es_population": 6, "champion_trials": 2, "champion_episodes": 2, "max_steps": 30}
+    run = neol.train(
+        "strangers:Stall", out=tmp_path / "run", outer="es", es="openai", es_sigma=1.0, seed=1, threads=1,
+        max_env_steps=0, normalize_share=1.0, **small,
+    )  # fmt: skip
+    assert run.summary.champion_return_mean > 1.5  # five steps of at least 0.3 each
+    assert run.summary.champion_episodes == 2

@@ -12,8 +12,9 @@ import pytest
 
 import neol
 from neol.errors import NeolError
-from neol.neat.genome import take
-from neol.outer.base import METHODS, RESERVED, Outcome
+from neol.neat.genome import empty_genomes, take
+from neol.network.normalization import no_moments
+from neol.outer.base import METHODS, RESERVED, Outcome, Remembered, remembered
 from neol.outer.registry import LOOPS, make_loop
 from neol.training.configure import configure
 from neol.training.loop import problem_of
@@ -131,3 +132,13 @@ def test_metrics_are_written_by_name_and_keep_their_kind(tmp_path: Path) -> None
     assert run.history["whole"].tolist() == [3, 3, 3]
     assert run.history["real"].tolist() == [0.0, 1.0, 2.0]
     assert b",3," in (run.path / "history.csv").read_bytes()
+
+
+@pytest.mark.parametrize("found", [None, [1], (Remembered(1.0, empty_genomes(2, 1, 1), no_moments(1, 4)),)])
+def test_what_a_loop_remembers_must_be_what_is_asked_for(found: object) -> None:
+    class Forgetful:
+        def remembered(self) -> object:
+            return found
+
+    with pytest.raises(NeolError, match="must return a list of Remembered"):
+        remembered(Forgetful())  # type: ignore[arg-type]

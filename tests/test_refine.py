@@ -42,7 +42,7 @@ def test_refining_keeps_the_structure_and_is_at_least_as_good_on_the_held_out_ep
     assert run.config.run.outer == "es" and run.config.run.start == str(pole.path)
     assert run.config == pole.config.replace(
         outer="es", start=str(pole.path), max_env_steps=20_000, generations=10**9, fitness_target=math.inf,
-        es_sigma=0.1, normalize_share=0.0,
+        es_sigma=0.1, normalize_share=0.0, inheritance="darwinian",
     )  # fmt: skip
     assert shape(run.champion_path) == shape(pole.champion_path)
     assert s.start_return_mean == pole.summary.champion_return_mean  # the same seed: the same held-out episodes

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import crafted
 import numpy as np
 import pytest
 
@@ -255,3 +256,13 @@ def test_the_command_line_calls_it_from(plain: neol.Run, tmp_path: Path, capsys:
     assert neol.load(out).config.run.start == str(plain.path)
     assert main(["train", "hopper", "--from", str(plain.path), "--quiet"]) == 2
     assert capsys.readouterr().err.startswith(f"neol: cannot start from '{plain.champion_path}': it has 4 inputs")
+
+
+def test_a_champion_whose_scaling_was_never_learned_says_nothing_about_the_spread_of_inputs(tmp_path: Path) -> None:
+    small: dict[str, Any] = {"generations": 1, "es_population": 6, "max_steps": 20, "champion_trials": 1,
+                             "champion_episodes": 2, "threads": 1, "max_env_steps": 0, "outer": "es"}  # fmt: skip
+    first = neol.train("cartpole", out=tmp_path / "first", normalize_share=0.0, **small)
+    assert first.champion.interface["normalization"]["count"] == 0.0
+    assert read_start(first.path).seen.n[0] == 0.0
+    second = neol.train("cartpole", out=tmp_path / "second", start=first, **{**small, "generations": 6})
+    assert 0.0 < crafted.read(second.path)["seen.n"][0] < 1e5

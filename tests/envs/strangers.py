@@ -154,3 +154,19 @@ class GlobalDice(Pendulum):
 for name in ("NoArguments", "AlwaysDraws", "AnyArguments", "NoMetadata", "OddMetadata", "Windowed", "OneForce"):
     gymnasium.register(f"Strange/{name}-v0", f"strangers:{name}", max_episode_steps=8)
 gymnasium.register("Strange/Function-v0", lambda: NoArguments(), max_episode_steps=8)
+
+
+class Stall(Pendulum):
+    """Pays the size of the push; a motor that is hardly driven raises."""
+
+    observation_space = Box(0.0, 1.0, (1,), np.float64)
+    action_space = Box(-5.0, 5.0, (1,))
+
+    def step(self, action: Any) -> Stepped:
+        self.t += 1
+        if abs(float(action[0])) < 0.3:
+            raise RuntimeError("stalled")
+        return self.seen(), abs(float(action[0])), self.t >= 5, False, {}
+
+    def seen(self) -> np.ndarray:
+        return self.np_random.uniform(0.5, 1.0, 1)

@@ -110,7 +110,7 @@ class RolloutConfig:
     normalize_observations: bool = field(default=False, metadata=_basic())
     """Scale observations by their running mean and spread, which are saved with the champion."""
     normalize_share: float = field(default=1.0, metadata=_range(0.0, 1.0))
-    """Part of the run in which that mean and spread are learned; then they stay as they are (es, neat-es: 0.2)."""
+    """Part of the run in which that mean and spread are learned; then they stay (es, neat-es: 0.2 on most tasks)."""
     senses: tuple[str, ...] = field(default=(), metadata=_choice("reward", "advantage", "action", "world"))
     """Further inputs: the last reward, it minus its mean (advantage), the last action, the world's changes (oracle)."""
     engine: str = field(default="auto", metadata=_basic(_choice("auto", "envpool", "gymnasium", "native")))

@@ -35,7 +35,7 @@ class Interface(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
     normal: Normalization
-    observations: float  # that it is of; 0 = not known
+    observations: float | None  # that it is of; None = not known
     senses: Senses = NO_SENSES  # where each sense is among the inputs
     observed: int = 0  # inputs that are the observation
 
@@ -197,10 +197,10 @@ def _bounds(action: Mapping[str, Any], outputs: int) -> tuple[tuple[float, ...],
     return tuple(low.tolist()), tuple(high.tolist())
 
 
-def _read_normal(stored: Any, inputs: int) -> tuple[Normalization, float]:
+def _read_normal(stored: Any, inputs: int) -> tuple[Normalization, float | None]:
     """Mean and std, and how many observations they are of."""
     if stored is None:
-        return IDENTITY, 0.0
+        return IDENTITY, None
     try:
         mean, std = (np.array(stored[k], np.float64) for k in ("mean", "std"))
         fits = mean.shape == std.shape == (inputs,) and bool(np.isfinite([mean, std]).all()) and bool((std > 0).all())
@@ -208,7 +208,9 @@ def _read_normal(stored: Any, inputs: int) -> tuple[Normalization, float]:
         fits = False
     if not fits:
         raise NeolError(f"the network's normalization must have {inputs} finite numbers mean and std, std above 0.")
-    count = stored.get("count", 0.0)
+    count = stored.get("count")
+    if count is None:
+        return Normalization(True, mean, std), None
     if isinstance(count, bool) or not isinstance(count, int | float) or not 0.0 <= count < np.inf:
         raise NeolError(f"the network's normalization has count = {count!r}; it must be a number, 0 or more.")
     return Normalization(True, mean, std), float(count)

@@ -12,7 +12,7 @@ and a resume is exact. Legend: P genomes, N episodes per genome, C connection pl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
     steps: np.ndarray  # i8 (P, N)
     adapted: np.ndarray | None  # f8 (P, C) weights after the last life, where they are inherited (lamarckian)
     longest: int = 0  # steps that training's episodes were cut at; 0 = they were whole
-    seen: Moments | None = None  # f8 (1,), (1, I) what observations were scaled by, where they are
+    seen: Moments | None = None  # f8 (1,), (1, I) what observations were scaled by; n < 2: they were not
 
 
 class Remembered(NamedTuple):
@@ -112,10 +112,19 @@ def own_steps(loop: OuterLoop) -> int:
     return int(getattr(loop, "own_env_steps", 0))
 
 
-def remembered(loop: OuterLoop) -> Sequence[Remembered]:
+def remembered(loop: OuterLoop) -> list[Remembered]:
     """What a loop would have deployed earlier in the run, the best first (`remembered()`, if it has it)."""
     own = getattr(loop, "remembered", None)
-    return own() if callable(own) else ()
+    if not callable(own):
+        return []
+    found = own()
+    fits = isinstance(found, list | tuple) and all(isinstance(r, Remembered) for r in found)
+    if not fits or not all(isinstance(r.seen, Moments) and len(r.genome.n_nodes) == 1 for r in found):
+        raise NeolError(
+            "the outer loop's remembered() must return a list of Remembered, each with one genome and the Moments that "
+            "`outcome.seen` had."
+        )
+    return list(found)
 
 
 def best(genomes: Genomes, merit: np.ndarray, count: int) -> Genomes:

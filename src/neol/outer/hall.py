@@ -1,4 +1,4 @@
-"""The best of every part of a run so far: candidates for champion, whatever the search does afterwards.
+"""The best of every part of a search so far: candidates for champion, whatever it does afterwards.
 
 A search does not only improve: a gait becomes faster and falls more often, and few episodes do not see how often. So
 the generations are cut into eras of equal length, PLACES at most, and of each the best is remembered, with the
@@ -61,14 +61,14 @@ class Hall:
     @staticmethod
     def declared(inputs: int, outputs: int) -> dict[str, Array | Group]:
         own: dict[str, Array | Group] = {
-            "hall.scores": Array("f8", ("H",)),
+            "hall.scores": Array("f8", ("H",), low=-math.inf),
             "hall.genomes": Population(inputs, outputs, "H"),
         }
         later = {  # not in files from before there were eras
             "hall.span": Array("i8", low=1, high=2**53),
             "hall.eras": Array("i8", ("H",), low=0, high=2**53),
             "hall.seen.n": Array("f8", ("H",), low=0.0, high=1e300),
-            **dict.fromkeys(("hall.seen.mean", "hall.seen.m2"), Array("f8", ("H", "I"), low=-1e300, high=1e300)),
+            **dict.fromkeys(("hall.seen.mean", "hall.seen.m2"), Array("f8", ("H", "I"))),
         }
         return {**own, **{name: spec._replace(optional=True) for name, spec in later.items()}}
 

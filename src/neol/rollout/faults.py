@@ -12,9 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neol.network.phenotype import Phenotypes
-from neol.rollout.dispatcher import Engine
-from neol.rollout.life import Life
 from neol.rollout.shards import Episodes, RolloutResult
 
 REDRAWS = 8  # where half of all starts fail, a run stops once in 500 such generations; where all do, at once
@@ -39,9 +36,7 @@ def judge(result: RolloutResult, common: bool) -> FaultVerdict:
 
 
 def run_redrawn(
-    engine: Engine,
-    phenotypes: Phenotypes,
-    life: Life,
+    play: Callable[[Episodes], RolloutResult],
     episodes: Episodes,
     discarded: Callable[[RolloutResult], None] | None = None,
 ) -> tuple[RolloutResult, FaultVerdict]:
@@ -50,7 +45,7 @@ def run_redrawn(
     `discarded` is told of each rollout that was replaced. If the last one failed altogether, all are `left_out`.
     """
     for redraw in range(REDRAWS + 1):
-        result = engine.run(phenotypes, life, episodes._replace(redraw=redraw))
+        result = play(episodes._replace(redraw=redraw))
         verdict = judge(result, episodes.common)
         if not verdict.left_out.all() or redraw == REDRAWS:
             break

@@ -8,6 +8,7 @@ Legend: P genomes, N episodes per genome, n episodes of a shard, E edges of all 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -89,6 +90,28 @@ class RolloutResult(NamedTuple):
     def failed(self) -> np.ndarray:
         """Genomes with an episode that went on failing, b1 (P,)."""
         return np.asarray(self.failed_episodes.any(axis=1))
+
+
+def joined(parts: Sequence[tuple[Sequence[int], RolloutResult]]) -> RolloutResult:
+    """The results of parts of a population, each with the places of its genomes, as one; of returns and steps alone."""
+    order = np.argsort(np.concatenate([places for places, _ in parts]))
+    results = [result for _, result in parts]
+    n = results[0].returns.shape[1]
+    own = [f._replace(episode=places[f.episode // n] * n + f.episode % n) for places, r in parts for f in r.failures]
+    trials = [r.by_trial for r in results]
+    return RolloutResult(
+        np.concatenate([r.returns for r in results])[order],
+        np.concatenate([r.steps for r in results])[order],
+        np.zeros(0),
+        failures=tuple(sorted(own)),
+        retries=sum(r.retries for r in results),
+        by_trial=ByTrial(
+            np.concatenate([t.returns for t in trials])[order],
+            np.concatenate([t.steps for t in trials])[order],
+            np.concatenate([t.floored for t in trials])[order],
+            trials[0].weights,
+        ),
+    )
 
 
 class Episodes(NamedTuple):

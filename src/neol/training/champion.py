@@ -27,7 +27,7 @@ from neol.network.plasticity import NONE, Plasticity
 from neol.rollout.dispatcher import Engine
 from neol.rollout.faults import FaultVerdict, run_redrawn
 from neol.rollout.life import Life
-from neol.rollout.shards import EPOCH, Episodes, RolloutResult, headline
+from neol.rollout.shards import EPOCH, Episodes, RolloutResult, headline, joined
 from neol.rollout.world import UNCHANGED, World
 from neol.training.start import Start
 from neol.training.summary import Measured
@@ -221,8 +221,10 @@ class _Field:
         self.apart = {w: (from_moments(seen), float(seen.n[0])) for w, seen in among.seen.items()}
         if start is not None and start.seen is not None:
             self.apart[among.last] = (start.normal, float(start.seen.n[0]))
-        # who can be played together: those with the same scaling, -1 = life's own, with or without plasticity
-        self.groups = [(w if w in self.apart else -1, w in among.static) for w in range(among.last + 1)]
+        # who can be played together: those with the same scaling, with or without plasticity
+        numbers: dict[tuple[object, ...], int] = {}
+        each = [(n.mean.tobytes(), n.std.tobytes(), count) for n, count in map(self.scaling, range(among.last + 1))]
+        self.groups = [(numbers.setdefault(e, len(numbers)), w in among.static) for w, e in enumerate(each)]
         self.steps = 0  # played so far
 
     def scaling(self, candidate: int) -> tuple[Normalization, float]:
@@ -238,24 +240,24 @@ class _Field:
         plastic: Plasticity | None = None,  # None: as life has it; likewise the world
         world: World | None = None,
     ) -> _Lived:
-        """Candidates on the same fresh episodes."""
+        """Candidates on the same fresh episodes; whose fault failures are is judged by all of them."""
         weights = trial_weights(self.config.rollout.trial_weights, self.config.rollout.trials)
         which = Episodes(self.config.run.seed, purpose, part, episodes, common=True, trial_weights=weights)
         learns, met = plastic or self.life.plastic, world or self.life.world
-        rows: dict[int, np.ndarray] = {}
-        by_trial: tuple[float, ...] = ()
-        for own, static in sorted({self.groups[w] for w in who}):
-            group = [w for w in who if self.groups[w] == (own, static)]
-            normal = self.scaling(group[0])[0]
-            lived = self.life._replace(
-                plastic=learns._replace(rule=NONE) if static else learns, normal=normal, world=met
-            )
-            result, verdict = run_redrawn(self.engine, self.compile(take(self.genomes, group)), lived, which)
-            self.steps += result.env_steps
-            rows |= dict(zip(group, _known(result, verdict), strict=True))
-            by_trial = _first_by_trial(result) if group[0] == who[0] else by_trial
-        shortest = min(len(row) for row in rows.values())  # an environment that failed one of them
-        return _Lived(np.array([rows[w][:shortest] for w in who]), by_trial)
+
+        def once(which: Episodes) -> RolloutResult:
+            parts = []
+            for group in sorted({self.groups[w] for w in who}):
+                places = [i for i, w in enumerate(who) if self.groups[w] == group]
+                own = [who[i] for i in places]
+                rule = learns._replace(rule=NONE) if group[1] else learns
+                lived = self.life._replace(plastic=rule, normal=self.scaling(own[0])[0], world=met)
+                parts.append((places, self.engine.run(self.compile(take(self.genomes, own)), lived, which)))
+            return joined(parts)
+
+        result, verdict = run_redrawn(once, which)
+        self.steps += result.env_steps
+        return _Lived(_known(result, verdict), _first_by_trial(result))
 
 
 def _first_by_trial(result: RolloutResult) -> tuple[float, ...]:

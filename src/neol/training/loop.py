@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ class Training:
         which = (run.seed, seeding.EPISODE, self.outer.generation, self.episodes, r.common_random_numbers)
         weights = trial_weights(r.trial_weights, r.trials)
         episodes = Episodes(*which, max_steps=self._longest(), trial_weights=weights)
-        result, verdict = run_redrawn(self.engine, phenotypes, self.life, episodes, self._note_redraw)
+        result, verdict = run_redrawn(partial(self.engine.run, phenotypes, self.life), episodes, self._note_redraw)
         if verdict.left_out.all() or verdict.failed.all():
             self._note_failures(result, verdict)
             f = result.failures[0]
@@ -168,7 +169,10 @@ class Training:
     @property
     def life(self) -> Life:
         """How this generation lives: its observations are scaled by the statistics of those before."""
-        normal = from_moments(self.seen) if self.config.rollout.normalize_observations else IDENTITY
+        normal, start = IDENTITY, self.resolved.start
+        if self.config.rollout.normalize_observations:
+            as_it_was = start is not None and start.seen is not None and start.seen.n[0] == self.seen.n[0]
+            normal = start.normal if start and as_it_was else from_moments(self.seen)
         return life_of(self.task, self.config.plasticity, normal, self.world, self.config.rollout.reward_floor)
 
     def note(self, event: Mapping[str, Any]) -> None:
@@ -229,9 +233,9 @@ class Training:
     def candidates(self) -> champion.Candidates:
         """Who may become champion: the loop's own choice of the last generation; then what it remembers, best first, or
         the best of the generations before."""
-        earlier = remembered(self.outer)[: 2 * self.config.run.champion_candidates - len(self.finalists.n_nodes) - 1]
-        genomes = [self.finalists, *([r.genome for r in earlier] if earlier else self.archive[-2::-1])]
         first, scaled = len(self.finalists.n_nodes), self.config.rollout.normalize_observations
+        earlier = remembered(self.outer)[: max(0, 2 * self.config.run.champion_candidates - first - 1)]
+        genomes = [self.finalists, *([r.genome for r in earlier] if earlier else self.archive[-2::-1])]
         seen = {first + i: r.seen for i, r in enumerate(earlier) if scaled and r.seen.n[0] >= 2}
         return champion.Candidates(concatenate(genomes), float(self.seen.n[0]), seen, self._start_candidate())
 
@@ -276,7 +280,7 @@ class Training:
         if painted is not None and not np.array_equal(arrays.get("substrate", ()), digest(painted)):
             raise NeolError(f"'{self.folder / run_folder.SUBSTRATE}' is not what the run's networks were painted on.")
         self.outer.restore(part(arrays, "outer"))
-        if any(r.seen.mean.shape[1] not in (0, self.task.n_inputs) for r in remembered(self.outer)):
+        if any(r.seen.mean.shape[1] != self.task.n_inputs for r in remembered(self.outer)):
             raise NeolError(f"the checkpoint is damaged: observations must have {self.task.n_inputs} numbers.")
         archive, self.finalists = from_arrays(arrays, "archive"), from_arrays(arrays, "finalists")
         self.seen = Moments(**part(arrays, "seen"))

@@ -54,6 +54,7 @@ def refine(
         "generations": UNENDING,
         "fitness_target": math.inf,
         "normalize_share": 0.0,  # its observations stay scaled as they are
+        "inheritance": "darwinian",  # as strategies have it
         "max_env_steps": max(LEAST, int(of.history["env_steps"][-1]) // PART),
         **({"es_sigma": min(NEARBY, of.config.es.es_sigma or NEARBY)} if es in COVARIANCES else {}),
         **settings,

@@ -63,7 +63,8 @@ def read_start(source: str | Path) -> Start:
         )
     interface = task_interface.read(document, network.inputs, network.outputs)
     normal = interface.normal
-    seen = to_moments(normal, interface.observations or USUAL_COUNT) if normal.on else None
+    count = USUAL_COUNT if interface.observations is None else interface.observations
+    seen = to_moments(normal, count) if normal.on else None
     text = network_json.dump(document)
     return Start(f"'{path}'", text, _named(network), network.inputs, network.outputs, recurrent, normal, seen)
 
