@@ -17,6 +17,7 @@ from neol.training.adaptive_episodes import agreement, episodes_needed
 SMALL = {
     "task": "lunarlander", "outer": "es", "es_population": 6, "es_sigma": 0.05, "episodes": 2, "most_episodes": 5,
     "champion_candidates": 2, "champion_trials": 2, "champion_episodes": 4, "threads": 1, "max_env_steps": 0,
+    "rule": "none",
     "progress": False,
 }  # fmt: skip
 
