@@ -113,11 +113,15 @@ def test_refining_a_champion_leaves_its_statistics_as_they_are(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "bad", ({"mean": [0.0] * 4}, {"mean": [0.0] * 4, "std": [0.0] * 4}, [1], {"mean": 1, "std": 2})
-)
+    "bad",
+    (
+        {"mean": [0.0] * 4}, {"mean": [0.0] * 4, "std": [0.0] * 4}, [1], {"mean": 1, "std": 2},
+        {"mean": [0.0] * 4, "std": [1.0] * 4, "count": None}, {"mean": [0.0] * 4, "std": [1.0] * 4, "count": -1},
+    ),
+)  # fmt: skip
 def test_statistics_that_make_no_sense_are_one_sentence(bad: Any, tmp_path: Path) -> None:
     run = neol.train("cartpole", out=tmp_path / "r", **{**SMALL, "generations": 1})
     document = run.champion.to_json()
     document["interface"]["normalization"] = bad
-    with pytest.raises(NeolError, match="normalization must have 4"):
+    with pytest.raises(NeolError, match="normalization (must have 4|has count = (None|-1);)"):
         neol.PlasticNetwork.from_json(document)

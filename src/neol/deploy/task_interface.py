@@ -208,9 +208,9 @@ def _read_normal(stored: Any, inputs: int) -> tuple[Normalization, float | None]
         fits = False
     if not fits:
         raise NeolError(f"the network's normalization must have {inputs} finite numbers mean and std, std above 0.")
-    count = stored.get("count")
-    if count is None:
+    if "count" not in stored:  # a file from before it was stored
         return Normalization(True, mean, std), None
+    count = stored["count"]
     if isinstance(count, bool) or not isinstance(count, int | float) or not 0.0 <= count < np.inf:
         raise NeolError(f"the network's normalization has count = {count!r}; it must be a number, 0 or more.")
     return Normalization(True, mean, std), float(count)
