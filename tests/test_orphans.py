@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -42,14 +43,14 @@ rule = "none"
 
 
 def descendants(pid: int) -> list[int]:
-    """All processes below one, by /proc."""
+    """All processes below one, by /proc. Threads and processes may end while we look."""
     found, queue = [], [pid]
     while queue:
-        parent = queue.pop()
-        for task in Path(f"/proc/{parent}/task").glob("*"):
-            children = [int(c) for c in (task / "children").read_text().split()]
-            found += children
-            queue += children
+        for task in Path(f"/proc/{queue.pop()}/task").glob("*"):
+            with contextlib.suppress(OSError):
+                children = [int(c) for c in (task / "children").read_text().split()]
+                found += children
+                queue += children
     return found
 
 

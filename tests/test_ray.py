@@ -125,7 +125,7 @@ def test_without_ray_the_sentence_says_how_to_install_it(tmp_path: Path, monkeyp
 
 
 LISTENING = """
-import json, os
+import contextlib, json, os
 from pathlib import Path
 from neol.rollout.ray_workers import connect
 
@@ -135,12 +135,11 @@ queue, inodes = [os.getpid()], set()
 while queue:
     pid = queue.pop()
     for task in Path(f"/proc/{pid}/task").glob("*"):
-        queue += [int(c) for c in (task / "children").read_text().split()]
+        with contextlib.suppress(OSError):  # a thread may end while we look
+            queue += [int(c) for c in (task / "children").read_text().split()]
     for fd in Path(f"/proc/{pid}/fd").glob("*"):
-        try:
+        with contextlib.suppress(OSError):
             inodes.add(os.readlink(fd))
-        except OSError:
-            pass
 lines = [line.split() for p in ("tcp", "tcp6") for line in Path("/proc/net", p).read_text().splitlines()[1:]]
 print(json.dumps([p[1].split(":")[0] for p in lines if p[3] == "0A" and f"socket:[{p[9]}]" in inodes]))
 ray.shutdown()

@@ -78,7 +78,7 @@ def _number(table, key, counter):
         table.values[i] = table.counts[counter]
         table.counts[counter] += 1
         table.counts[_USED] += 1
-    return table.values[i]
+    return np.int64(table.values[i])
 
 
 @kernel

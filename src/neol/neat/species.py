@@ -101,7 +101,7 @@ def distance(a, p, b, q, c1, c3, matching_normalizer):
 
 @kernel
 def _speciate(g, old, threshold, c1, c3, matching_normalizer, surplus, member_of, representative):
-    """Fill member_of i4 (P,) and representative i4 (S',) (a genome of g per species); return S'.
+    """Fill member_of i4 (P,) and representative i8 (S',) (a genome of g per species); return S'.
 
     Each old species first takes the genome nearest to its old representative as the new one, but up to `surplus` of
     them end there: those whose new representative is under the threshold of an older species'.
@@ -110,7 +110,7 @@ def _speciate(g, old, threshold, c1, c3, matching_normalizer, surplus, member_of
     size, count = len(g.n_nodes), len(old.n_nodes)
     member_of[:] = -1
     for s in range(count):
-        best, nearest = np.inf, -1
+        best, nearest = np.inf, np.int64(-1)
         for p in range(size):
             if member_of[p] >= 0:
                 continue
@@ -148,7 +148,7 @@ def speciate(config: NeatConfig, genomes: Genomes, old: Species, generation: int
     """Divide a population into species that continue the old ones, all of them or, beyond a target, those apart."""
     size, before = len(genomes.n_nodes), len(old.id)
     member_of = np.empty(size, np.int32)
-    representative = np.full(size + before, -1, np.int32)
+    representative = np.full(size + before, -1, np.int64)  # as wide as loops count: one `distance` is compiled
     count = _speciate(
         genomes,
         old.representative,

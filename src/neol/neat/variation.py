@@ -229,8 +229,9 @@ def add_node(g, p, innovations, how, inputs, outputs, streams, settings):
             add_connection(g, p, innovations, how, inputs, outputs, streams, settings)
         return
     c = seeding.below(streams[SHARED], g.n_conns[p])
-    source, target, weight, innovation = g.source[p, c], g.target[p, c], g.weight[p, c], g.innovation[p, c]
-    repeat = 0
+    source, target = np.int64(g.source[p, c]), np.int64(g.target[p, c])
+    weight, innovation = g.weight[p, c], np.int64(g.innovation[p, c])
+    repeat = np.int64(0)
     node = split_node(innovations, innovation, repeat)
     while has_node(g, p, node):
         repeat += 1
@@ -279,10 +280,10 @@ def delete_node(g, p, outputs, rng):
 def add_connection(g, p, innovations, how, inputs, outputs, streams, settings):
     """Connect two random nodes; nothing happens where it exists already or would close a cycle."""
     rng, n = streams[SHARED], g.n_nodes[p]
-    target = g.node_id[p, seeding.below(rng, n)]
+    target = np.int64(g.node_id[p, seeding.below(rng, n)])  # ids as wide everywhere: one `insert_conn` is compiled
     first = outputs if how.feed_forward else 0  # only recurrent networks read from outputs
     k = seeding.below(rng, inputs + n - first)
-    source = -1 - k if k < inputs else g.node_id[p, first + k - inputs]
+    source = -1 - k if k < inputs else np.int64(g.node_id[p, first + k - inputs])
     for c in range(g.n_conns[p]):
         if g.source[p, c] == source and g.target[p, c] == target:
             if how.surer:
