@@ -123,6 +123,20 @@ def test_the_live_line_fits_eighty_columns_and_counts_faults() -> None:
     assert said.count("worker died") == 1  # the first is told, the others are counted
 
 
+def test_the_time_that_is_left_is_told_once_a_thousandth_of_the_work_was_done_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A resumed run that sets up for five seconds would else have hundreds of hours ahead of it."""
+    now = [1000.0]
+    monkeypatch.setattr("neol.training.progress.time.monotonic", lambda: now[0])
+    line = Progress(stream := io.StringIO())
+    line.start(0.25)
+    for second, fraction in ((5.0, 0.25001), (15.0, 0.2625)):
+        now[0] = 1000.0 + second
+        line.update("gen 7", fraction)
+    assert stream.getvalue() == "gen 7  ETA ?\ngen 7  ETA 14:45\n"  # 0.0125 took 15 s: 0.7375 take 885
+
+
 def test_counts_are_short() -> None:
     assert [short(n) for n in (7, 950, 12_345, 1_234_567, 9.87e9)] == ["7", "950", "12.3k", "1.23M", "9.87G"]
 

@@ -12,6 +12,7 @@ from neol.training.observers import NOTE, Event, Generation, Observer, Started
 from neol.training.run import Run
 
 PLAIN_EVERY = 5.0  # seconds between plain lines
+LEAST_DONE = 1e-3  # of the work, before its pace says how long the rest takes: at first it is all setting up
 WIDTH = 77  # of the live line, with its spinner in 80 columns
 
 
@@ -58,7 +59,7 @@ class Progress:
             return
         spent = time.monotonic() - self._started
         done = fraction_done - self._done_before
-        text += f"  ETA {duration(spent * (1.0 - fraction_done) / done) if done > 0 else '?'}"
+        text += f"  ETA {duration(spent * (1.0 - fraction_done) / done) if done >= LEAST_DONE else '?'}"
         if self._status is not None:
             self._status.update(text[:WIDTH])
         elif last or time.monotonic() - self._last_line >= PLAIN_EVERY:
