@@ -101,7 +101,7 @@ def distance(a, p, b, q, c1, c3, matching_normalizer):
 
 @kernel
 def _speciate(g, old, threshold, c1, c3, matching_normalizer, surplus, member_of, representative):
-    """Fill member_of i4 (P,) and representative i8 (S',) (a genome of g per species); return S'.
+    """Fill member_of i4 (P,) and representative i8 (S',), -1 before (a genome of g per species); return S'.
 
     Each old species first takes the genome nearest to its old representative as the new one, but up to `surplus` of
     them end there: those whose new representative is under the threshold of an older species'.
@@ -110,7 +110,7 @@ def _speciate(g, old, threshold, c1, c3, matching_normalizer, surplus, member_of
     size, count = len(g.n_nodes), len(old.n_nodes)
     member_of[:] = -1
     for s in range(count):
-        best, nearest = np.inf, np.int64(-1)
+        best, nearest = np.inf, representative[s]  # -1: none yet
         for p in range(size):
             if member_of[p] >= 0:
                 continue
