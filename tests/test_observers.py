@@ -135,6 +135,11 @@ def test_the_time_that_is_left_is_told_once_a_thousandth_of_the_work_was_done_he
         now[0] = 1000.0 + second
         line.update("gen 7", fraction)
     assert stream.getvalue() == "gen 7  ETA ?\ngen 7  ETA 14:45\n"  # 0.0125 took 15 s: 0.7375 take 885
+    line = Progress(stream := io.StringIO())
+    line.start(0.9996)  # little is left, and half of that was done
+    now[0] += 10.0
+    line.update("gen 9", 0.9998)
+    assert stream.getvalue() == "gen 9  ETA 0:10\n"
 
 
 def test_counts_are_short() -> None:

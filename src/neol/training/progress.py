@@ -12,7 +12,7 @@ from neol.training.observers import NOTE, Event, Generation, Observer, Started
 from neol.training.run import Run
 
 PLAIN_EVERY = 5.0  # seconds between plain lines
-LEAST_DONE = 1e-3  # of the work, before its pace says how long the rest takes: at first it is all setting up
+LEAST_DONE = 1e-3  # of what is left at first, before its pace says how long the rest takes: until then it sets up
 WIDTH = 77  # of the live line, with its spinner in 80 columns
 
 
@@ -59,7 +59,8 @@ class Progress:
             return
         spent = time.monotonic() - self._started
         done = fraction_done - self._done_before
-        text += f"  ETA {duration(spent * (1.0 - fraction_done) / done) if done >= LEAST_DONE else '?'}"
+        known = done > 0 and done >= LEAST_DONE * (1.0 - self._done_before)
+        text += f"  ETA {duration(spent * (1.0 - fraction_done) / done) if known else '?'}"
         if self._status is not None:
             self._status.update(text[:WIDTH])
         elif last or time.monotonic() - self._last_line >= PLAIN_EVERY:
