@@ -12,7 +12,7 @@ import pytest
 from test_cli import is_one_sentence, neol_
 
 import neol
-from neol.envs.tasks import TASKS
+from neol.envs.tasks import CHANGING_TASKS, PATTERN_TASKS, TASKS
 from neol.errors import NeolError
 from neol.rollout.check_report import ERROR, NOTE, WARNING, CheckReport
 
@@ -163,6 +163,12 @@ def test_exit_codes_say_whether_it_can_be_trained_on() -> None:
     assert neol_("check", "faulty:WrongType", "--steps", 50).code == 0
     assert neol_("check", "faulty:OldStep", "--steps", 50).code == 1
     assert neol_("check", "faulty:CannotBeMade").code == 1
+
+
+@pytest.mark.parametrize("name", [*TASKS, *CHANGING_TASKS, *PATTERN_TASKS])
+def test_every_task_of_ours_is_known_to_it(name: str) -> None:
+    report = neol.check(name, steps=20, seconds=0.01)
+    assert (report.environment, report.ok) == (name, True), report.findings
 
 
 @pytest.mark.parametrize(

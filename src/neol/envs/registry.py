@@ -40,6 +40,11 @@ _POOL_SETTINGS = {
 Maker = Callable[[], Any]
 
 
+def own_task(name: str) -> Task | None:
+    """The task of ours that has this name; the stationary ones are known by their environment's id as well."""
+    return next((t for t in TASKS.values() if name in (t.name, t.id)), (CHANGING_TASKS | PATTERN_TASKS).get(name))
+
+
 def find(name: str | Maker, env_kwargs: Sequence[str] = ()) -> Task:
     """The task of that name: one of ours, or made from an environment's spaces."""
     kwargs = parse_kwargs(env_kwargs)
@@ -47,8 +52,7 @@ def find(name: str | Maker, env_kwargs: Sequence[str] = ()) -> Task:
         if kwargs:
             raise NeolError("env_kwargs are not allowed with a callable; give it its arguments yourself.")
         return _describe(callable_name(name), name, ())
-    ours = next((t for t in TASKS.values() if name in (t.name, t.id)), (CHANGING_TASKS | PATTERN_TASKS).get(name))
-    if ours is not None:
+    if (ours := own_task(name)) is not None:
         changed = ours._replace(env_kwargs=tuple(kwargs.items()))
         if name in PATTERN_TASKS:
             make(changed).close()  # it may not know its arguments

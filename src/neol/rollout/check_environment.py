@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from neol.config.schema import check_value
-from neol.envs.registry import Maker, callable_name, choose_engine, find, make, parse_kwargs, suppressed
-from neol.envs.tasks import TASKS, Task
+from neol.envs.registry import Maker, callable_name, choose_engine, find, make, own_task, parse_kwargs, suppressed
+from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.rollout.check_report import ERROR, NOTE, WARNING, CheckReport, Finding, input_parts, output_parts
 from neol.rollout.random_play import Faults, NotGymnasium, Trace, play
@@ -63,7 +63,7 @@ def check(
 
 def _described(env: str | Maker, kwargs: tuple[str, ...]) -> tuple[Task | None, Finding | None]:
     """The task, or why there is none. A name that nobody knows is a NeolError."""
-    ours = isinstance(env, str) and any(env in (t.name, t.id) for t in TASKS.values())
+    ours = isinstance(env, str) and own_task(env) is not None
     try:
         if not ours and not (callable(env) and kwargs):
             name, maker = (callable_name(env), env) if callable(env) else (env, None)
@@ -103,7 +103,7 @@ class _Looks:
         self.findings: list[Finding] = []
         self.faults = Faults(task)
         self.actions: list[Any] = []  # some random ones
-        self.speed, self.declares_limit = 0.0, task.name in TASKS
+        self.speed, self.declares_limit = 0.0, own_task(task.name) is not None
         self.render_modes: tuple[str, ...] = ()
         self.can_film = False
 

@@ -76,7 +76,10 @@ class CheckReport:
         facts += [("time limit", f"{self.max_steps:,} steps{own}"), ("engine", f"{self.engine}: {self.engine_reason}")]
         if self.steps_per_second:
             other = self.gymnasium_steps_per_second
-            beside = f"; {other:,.0f} on Gymnasium" if other and self.engine != "gymnasium" else ""
+            if self.engine == "native":  # what was tried is the same simulator, driven from Python
+                beside = " on Gymnasium; native was not timed"
+            else:
+                beside = f"; {other:,.0f} on Gymnasium" if other and self.engine != "gymnasium" else ""
             facts.append(("speed", f"{self.steps_per_second:,.0f} steps/s on one core, random actions{beside}"))
         modes = ", ".join(self.render_modes) or "none"
         facts.append(("filming", f"{'yes' if self.can_film else 'no'} (render modes: {modes})"))
