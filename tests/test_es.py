@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 import neol
+from neol.config.sections import EsConfig
 from neol.outer.base import Outcome
 from neol.outer.cma import Cma
 from neol.outer.es_loop import EsLoop
-from neol.outer.neat_es import LONGEST, PATIENCE, PROTECTED, Kind, NeatEsLoop
+from neol.outer.neat_es import LONGEST, PATIENCE, PROTECTED, RIVAL_LIFE, SETTLED, UNITS, Kind, NeatEsLoop, slows
 from neol.outer.registry import make_loop
 from neol.outer.search_space import to_vectors
+from neol.outer.strategy import knobs
 from neol.training.configure import configure
 from neol.training.loop import problem_of
 
@@ -67,15 +69,17 @@ def test_species_and_threads_leave_the_same_bytes(tmp_path: Path) -> None:
     settings = {
         **TINY,
         "outer": "neat-es",
-        "generations": 30,
+        "generations": 40,
         "max_steps": 7,
         **LEARNED,
-    }  # nobody falls so soon
+    }  # nobody falls so soon, so there is nothing to gain
     one = neol.train("cartpole", out=tmp_path / "one", **settings)
-    assert max(one.history["species"]) > 1
+    assert max(one.history["species"][:SETTLED]) > 1
+    with np.load(one.path / "checkpoint.npz") as arrays:
+        assert [int(n) for name, n in arrays.items() if name.endswith("rivals")] == [1]
     other = neol.train("cartpole", out=tmp_path / "other", **{**settings, "threads": 2, "window": 3})
-    half = neol.train("cartpole", out=tmp_path / "half", **{**settings, "generations": 17})
-    half = neol.train(out=tmp_path / "half", resume=True, generations=30, progress=False)
+    half = neol.train("cartpole", out=tmp_path / "half", **{**settings, "generations": SETTLED + 3})
+    half = neol.train(out=tmp_path / "half", resume=True, generations=40, progress=False)
     for run in (other, half):
         assert (run.path / "history.csv").read_bytes() == (one.path / "history.csv").read_bytes()
         assert (run.path / "champion.json").read_bytes() == (one.path / "champion.json").read_bytes()
@@ -130,6 +134,111 @@ def test_a_challenger_that_does_better_takes_the_lead() -> None:
     for _ in range(PROTECTED):
         tell(loop, {0: 1.0, young.id: 3.0}, rng)
     assert loop.kinds[0] is young
+
+
+def with_rival() -> tuple[NeatEsLoop, np.random.Generator]:
+    """A loop whose leader has gained nothing more for so long that it has a rival."""
+    loop, rng = neat_es(), np.random.default_rng(0)
+    for generation in range(SETTLED):
+        assert not loop.rivals
+        tell(loop, {0: min(float(generation), SETTLED / 3)}, rng)
+    assert loop.kinds[-1].rival
+    return loop, rng
+
+
+def test_a_leader_that_gains_no_more_has_a_rival_that_begins_anew_with_hidden_nodes_and_a_population_of_its_own() -> (
+    None
+):
+    loop, _ = with_rival()
+    rival, leader = loop.kinds[-1], loop.kinds[0]
+    assert sum(k.rival for k in loop.kinds) == 1
+    assert loop.shares[-1] == 12 and sum(loop.shares[:-1]) == 12
+    assert rival.space.topology.n_nodes[0] == loop.first.n_nodes[0] + UNITS
+    assert rival.space.topology.n_conns[0] == loop.first.n_conns[0] + UNITS * (4 + 2)
+    assert rival.strategy.at.told[0] == 0 < leader.strategy.at.told[0]
+    to_outputs = rival.space.topology.target[0] < 2
+    assert not rival.space.topology.weight[0, to_outputs].any()  # so it does what the first network did: nothing
+    assert rival.strategy.at.sigma[0] == 1.0  # its first steps are cartpole's own
+
+
+@pytest.mark.parametrize(
+    ("numbers", "inputs", "sigma"), [(30, 3, 0.5), (41, 3, 0.75 / 3**0.5), (41, 1, 0.5), (848, 105, 0.0732)]
+)
+def test_first_steps_are_smaller_the_more_inputs_a_node_adds_up(numbers: int, inputs: int, sigma: float) -> None:
+    assert knobs(EsConfig(), numbers, inputs).sigma == pytest.approx(sigma, abs=1e-4)
+    assert knobs(EsConfig(es_sigma=0.3), numbers, inputs).sigma == 0.3
+
+
+def test_a_rival_is_behind_at_first_and_lives_as_long_as_the_leader_did() -> None:
+    loop, rng = with_rival()
+    rival, life = loop.kinds[-1], max(RIVAL_LIFE, SETTLED)
+    for _ in range(life - 1):
+        tell(loop, {rival.id: -50.0}, rng)
+        assert loop.kinds[-1].id == rival.id
+    tell(loop, {rival.id: -50.0}, rng)
+    assert rival.id not in [k.id for k in loop.kinds]
+    assert loop.kinds[-1].rival and loop.rivals == 2  # there is another
+
+
+def test_a_rival_that_does_better_takes_the_lead_and_has_none_before_it_has_settled() -> None:
+    loop, rng = with_rival()
+    rival = loop.kinds[-1]
+    for _ in range(PROTECTED):
+        tell(loop, {rival.id: 3.0}, rng)
+    assert loop.kinds[0] is rival and not rival.rival
+    for _ in range(SETTLED - 1):
+        tell(loop, {rival.id: 3.0}, rng)
+    assert loop.rivals == 1
+
+
+def test_the_third_and_the_fourth_rival_are_larger_and_none_is_larger_than_its_strategy_can_search() -> None:
+    loop, _ = with_rival()
+    sizes = []
+    for _ in range(7):
+        loop.kinds = loop.kinds[:1]
+        loop._found_rival()
+        sizes.append(int(loop.kinds[-1].space.topology.n_nodes[0]) - 2)
+    assert sizes == [8, 16, 16, 32, 32, 32, 32]
+    large = make_loop(problem_of(configure("bipedalwalker", outer="neat-es", es_starts=1)))
+    assert isinstance(large, NeatEsLoop)
+    large._found_rival()  # 8 units would be 332 numbers, and a whole covariance has at most 300
+    assert large.kinds[-1].space.size == 100 + 4 * (24 + 1 + 4)
+
+
+@pytest.mark.parametrize(
+    ("levels", "slow"),
+    [
+        ([float(i) for i in range(60)], False),  # as fast as ever
+        ([float(np.log(1 + i)) for i in range(60)], False),  # as searches do that go on
+        ([1 - 0.5**i for i in range(60)], True),
+        ([5.0] * 60, True),
+        ([5.0] * (SETTLED - 1), False),  # too young to tell
+        ([-float(i) for i in range(60)], True),
+    ],
+)
+def test_a_search_slows_when_its_last_third_gains_little_of_what_the_third_before_gained(
+    levels: list[float], slow: bool
+) -> None:
+    assert slows(levels) == slow
+
+
+@pytest.mark.parametrize(
+    ("born", "words"),
+    [
+        ([0, -1], "a rival that cannot be"),
+        ([-1, 10**6], "a rival that cannot be"),
+        ([30, 30], "a rival that cannot be"),
+    ],
+)
+def test_rivals_that_cannot_be_are_refused_in_a_file(born: list[int], words: str) -> None:
+    loop, _ = with_rival()
+    loop.kinds = [loop.kinds[0], loop.kinds[-1]]
+    loop._sample()
+    state = loop.state()
+    with pytest.raises(neol.NeolError, match=words):
+        loop.restore(state | {"born": np.array(born)})
+    loop.restore(state)
+    assert [k.rival for k in loop.kinds] == [False, True]
 
 
 @pytest.mark.parametrize("smaller", [True, False])
@@ -243,7 +352,7 @@ def test_a_race_that_cannot_be_is_refused(change: dict[str, np.ndarray], words: 
 def test_a_file_from_before_there_were_races_is_read() -> None:
     loop, rng = neat_es(), np.random.default_rng(0)
     tell(loop, {}, rng)
-    old = {k: v for k, v in loop.state().items() if k not in ("racing", "longest")}
+    old = {k: v for k, v in loop.state().items() if k not in ("racing", "longest", "rivals", "born", "trail")}
     loop.restore(old)
     assert not loop.racing
 

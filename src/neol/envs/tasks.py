@@ -144,7 +144,7 @@ TASKS: dict[str, Task] = {
             settings=_WALKER,
             # A walk shows in its first steps, and which one a search finds is luck: eight begin, on short episodes.
             # Most of them fall, so what they see is no scaling to stay with.
-            strategies={"generations": _UNENDING, "es_population": 20, "es_starts": 8, "es_round": 60,
+            strategies={"generations": _UNENDING, "es_population": 20, "es_sigma": 0.15, "es_starts": 8, "es_round": 60,
                         "training_steps": 400, "whole_episodes_after": 6_000_000, "normalize_share": 1.0},
             returns=(-500.0, 400.0),
         ),

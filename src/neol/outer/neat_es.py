@@ -4,6 +4,11 @@
     challengers  founded from the leader, when it makes no more progress, by a structural mutation that keeps its
                  function (growth.py); each inherits mean, step size and covariance, widened by the new numbers
 
+    rival        where the leader has done nearly all that it will (in the last third of its generations it gained less
+                 than SLOW of what it gained in the third before), what it needs may be no small step from where it
+                 stands: a search that begins anew, on the first topology with 8 hidden nodes more (the third and fourth
+                 rival: 16, and so on), with a whole population of its own, for as long as the leader had
+
     starts       where `es_starts` > 1 so many species begin with the first topology, each with a whole population;
                  after every `es_round` generations the better half goes on, until one leads (successive halving,
                  Jamieson and Talwalkar 2016). Which gait a search falls into is luck; so try several.
@@ -35,12 +40,15 @@ from neol.outer import growth
 from neol.outer.base import Outcome, Problem, Remembered, best
 from neol.outer.hall import Hall
 from neol.outer.search_space import SEARCHED, SearchSpace, same_numbers, search_space, to_genomes, to_vectors
-from neol.outer.strategy import CMA, HUGE, Strategy, knobs
-from neol.outer.topology import starting_topology
+from neol.outer.strategy import CMA, CMA_LIMIT, HUGE, Strategy, knobs
+from neol.outer.topology import starting_topology, wider
 
 PROTECTED, LONGEST = 8, 30  # generations of a challenger: in which it cannot die, after which it is decided
 PATIENCE = 10  # generations without a new best score of the leader, after which it is challenged
 CHALLENGERS = 2  # at most
+SETTLED, RIVAL_LIFE = 30, 100  # generations: of a leader before there is a rival; that a rival has, at least
+SLOW = 0.25  # gain of a leader's last third of generations, in that of the third before, below which it has a rival
+UNITS, MOST_UNITS = 8, 32  # hidden nodes of the first rival, and of any
 PROGRESS = 0.005  # part of its best score by which a leader's score must rise to count as progress
 SMOOTH = 0.2  # rate of the running means
 MOST_NUMBERS = 10_000  # of cma: 800 MB
@@ -59,6 +67,11 @@ class Kind:
     told: int = 0  # comparisons with the leader, or generations of a race
     mean: float = 0.0  # running mean of d; of a start: of its median fitness
     variance: float = 0.0  # of d
+    born: int = -1  # of a rival: the generation that it began in
+
+    @property
+    def rival(self) -> bool:
+        return self.born >= 0
 
     def follow(self, value: float) -> float:
         """Take another value into the running mean; the rate that it had."""
@@ -79,6 +92,15 @@ class Kind:
         return float(np.sqrt(self.variance / max(1.0, min(self.told, (2.0 - SMOOTH) / SMOOTH))))
 
 
+def slows(levels: list[float]) -> bool:
+    """Whether a leader with these median fitnesses has done nearly all that it will."""
+    third = len(levels) // 3
+    if third < SETTLED // 3:
+        return False
+    early, middle, late = (float(np.mean(levels[i * third : (i + 1) * third])) for i in range(3))
+    return late - middle <= SLOW * max(0.0, middle - early)
+
+
 class NeatEsLoop:
     """OuterInit, OuterSelect (`ask`) and OuterUpdate (`tell`) where topologies evolve and strategies search in them."""
 
@@ -86,9 +108,9 @@ class NeatEsLoop:
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.seed, self.generation = problem, problem.seed, 0
-        topology, self.innovations = starting_topology(problem)
-        space = self._space(topology)
-        self.knobs = knobs(problem.config.es, space.size)
+        self.first, self.innovations = starting_topology(problem)
+        space = self._space(self.first)
+        self.knobs = knobs(problem.config.es, space.size, problem.inputs)
         starts = self._starts()
         most = int(MOST_NUMBERS / starts**0.5)
         if self.knobs.kind == CMA and space.size > most:
@@ -97,12 +119,13 @@ class NeatEsLoop:
                 f"it must be sep-cma, ars, openai or pgpe above {most:,}{f' with es_starts = {starts}' * (starts > 1)}."
             )
         scale = np.minimum(space.scale, space.widest / self.knobs.sigma)
-        first = Strategy(self.knobs, to_vectors(space, topology)[0], scale)
+        first = Strategy(self.knobs, to_vectors(space, self.first)[0], scale)
         self.kinds = [Kind(i, space, first) for i in range(starts)]  # the leader first
         self.racing = starts > 1
-        self.next_id = starts
+        self.next_id, self.rivals = starts, 0  # rivals so far
         self.longest = 0  # of the last episodes, as Outcome has it
         self.score, self.best_score, self.best_at = np.nan, -np.inf, 0  # of the leader
+        self.trail: list[float] = []  # the leader's median fitness, generation by generation
         self.hall = Hall()
         self._sample()
 
@@ -117,9 +140,11 @@ class NeatEsLoop:
         """How many samples each species gets, i8 (S,), leader first."""
         if self.racing or len(self.kinds) == 1:
             return np.full(len(self.kinds), self.knobs.samples)
-        others = self.kinds[1:]
+        others = [k for k in self.kinds[1:] if not k.rival]
         due = [2.0] + [1.0 + float(np.clip(k.mean / max(k.error, 1e-12), -0.5, 1.0)) * (k.told > 0) for k in others]
-        return 2 * apportion(np.array(due), max(self.knobs.samples // 2, LEAST // 2 * len(due)), LEAST // 2)
+        shared = 2 * apportion(np.array(due), max(self.knobs.samples // 2, LEAST // 2 * len(due)), LEAST // 2)
+        apart = len(self.kinds) - len(due)  # rivals come last
+        return np.append(shared if others else [self.knobs.samples], np.full(apart, self.knobs.samples))
 
     def _sample(self) -> None:
         """Each species' share of the population, leader first."""
@@ -165,7 +190,7 @@ class NeatEsLoop:
 
     def _measure_anew(self, longest: int) -> None:
         """Episodes are longer or shorter than before: what was achieved in those says nothing about these."""
-        self.longest, self.hall = longest, Hall()
+        self.longest, self.hall, self.trail = longest, Hall(), []
         self.score, self.best_score, self.best_at = np.nan, -np.inf, self.generation
 
     def _race(self) -> None:
@@ -182,27 +207,37 @@ class NeatEsLoop:
 
     def _lead(self, level: float) -> None:
         """A generation in which one species leads: is it challenged, is it beaten?"""
+        if self.grows:
+            self.trail.append(float(np.clip(level, -HUGE, HUGE)))
         self.score = level if np.isnan(self.score) else self.score + SMOOTH * (level - self.score)
         if not self.score <= self.best_score + PROGRESS * abs(self.best_score):
             self.best_score, self.best_at = self.score, self.generation
         self._compete()
         self.generation += 1
-        if self.grows and self.generation - self.best_at > PATIENCE and len(self.kinds) <= CHALLENGERS:
+        idle, rivals = self.generation - self.best_at, sum(k.rival for k in self.kinds)
+        if self.grows and idle > PATIENCE and len(self.kinds) - rivals <= CHALLENGERS:
             self._found()
+        if self.grows and not rivals and not self.problem.begun and slows(self.trail):
+            self._found_rival()
 
     def _compete(self) -> None:
         """The best challenger may take the lead; hopeless ones die."""
         leader, *others = self.kinds
         grown_up = [k for k in others if k.told >= PROTECTED]
-        smaller = [k for k in others if k.told >= LONGEST and k.space.size < leader.space.size and k.mean >= -k.error]
+        challengers = [k for k in others if not k.rival]
+        old = [k for k in challengers if k.told >= LONGEST]
+        smaller = [k for k in old if k.space.size < leader.space.size and k.mean >= -k.error]
         winners = [k for k in grown_up if k.mean > k.error] or smaller
         if winners:
             leader = max(winners, key=lambda k: k.mean)
-            self.kinds = [leader] + [Kind(k.id, k.space, k.strategy) for k in others if k is not leader]
+            if leader.rival:
+                leader.born, self.trail = -1, []
+            self.kinds = [leader] + [Kind(k.id, k.space, k.strategy, born=k.born) for k in others if k is not leader]
             self.best_at = self.generation
             self.score = self.best_score = self.score + leader.mean
             return
-        dead = [k for k in others if k.told >= LONGEST or (k.told >= PROTECTED and k.mean < -2.0 * k.error)]
+        dead = old + [k for k in challengers if k.told >= PROTECTED and k.mean < -2.0 * k.error]
+        dead += [k for k in others if k.rival and self.generation + 1 - k.born >= max(RIVAL_LIFE, k.born)]
         self.kinds = [k for k in self.kinds if k not in dead]
 
     def _found(self) -> None:
@@ -225,7 +260,26 @@ class NeatEsLoop:
             return
         space = self._space(child)
         strategy = leader.strategy.resized(same_numbers(space, leader.space), to_vectors(space, child)[0], space.scale)
-        self.kinds.append(Kind(self.next_id, space, strategy))
+        self.kinds.insert(len(self.kinds) - self.kinds[-1].rival, Kind(self.next_id, space, strategy))
+        self.next_id += 1
+
+    def _found_rival(self) -> None:
+        """A search that begins anew, on a larger topology than the first, if there is room for one."""
+        units, most = min(UNITS * 2 ** (self.rivals // 2), MOST_UNITS), CMA_LIMIT if self.knobs.kind == CMA else np.inf
+        self.rivals += 1
+        rng = seeding.stream(self.seed, seeding.SEARCH, self.generation, self.next_id, 2**32)
+        while True:
+            topology, self.innovations = wider(self.first, units, self.innovations, self.problem, rng)
+            space = self._space(topology)
+            if space.size <= most:
+                break
+            units //= 2
+            if units == 0:
+                return
+        own = self.knobs._replace(sigma=knobs(self.problem.config.es, space.size, self.problem.inputs).sigma)
+        scale = np.minimum(space.scale, space.widest / own.sigma)
+        strategy = Strategy(own, to_vectors(space, topology)[0], scale)
+        self.kinds.append(Kind(self.next_id, space, strategy, born=self.generation))
         self.next_id += 1
 
     def _importance(self, genome: Genomes, kind: Kind) -> np.ndarray:
@@ -256,6 +310,8 @@ class NeatEsLoop:
         arrays = {"generation": np.array(self.generation), "next_id": np.array(self.next_id)}
         arrays["racing"], arrays["longest"] = np.array(self.racing), np.array(self.longest)
         arrays["score"], arrays["best_at"] = np.array([self.score, self.best_score]), np.array(self.best_at)
+        arrays["trail"] = np.array(self.trail)
+        arrays["rivals"], arrays["born"] = np.array(self.rivals), np.array([k.born for k in self.kinds])
         arrays["kinds"] = np.array([[k.id, k.told, k.mean, k.variance] for k in self.kinds])  # f8 (S, 4)
         arrays |= {f"innovations.{k}": v.copy() for k, v in self.innovations._asdict().items()} | self.hall.state()
         arrays |= to_arrays(concatenate([k.space.topology for k in self.kinds]), "topologies")
@@ -270,6 +326,9 @@ class NeatEsLoop:
             "next_id": Array("i8", low=1, high=2**31 - 1),
             "racing": Array("b1", optional=True),  # not in files from before there were races
             "longest": Array("i8", low=0, high=2**53, optional=True),
+            "rivals": Array("i8", low=0, high=2**53, optional=True),  # nor before there were rivals
+            "trail": Array("f8", ("G",), low=-HUGE, high=HUGE, optional=True),
+            "born": Array("i8", ("S",), low=-1, high=2**53, optional=True),
             "score": Array("f8", (2,)),  # nan before the first
             "best_at": Array("i8", low=0, high=2**53),
             "kinds": Array("f8", ("S", 4), low=-HUGE, high=HUGE, least=1),
@@ -277,7 +336,7 @@ class NeatEsLoop:
             "topologies": Population(p.inputs, p.outputs, "S", least=1),
             **Hall.declared(p.inputs, p.outputs),
         }
-        for i in range(max(1 + CHALLENGERS, self._starts())):  # there need not be as many
+        for i in range(max(2 + CHALLENGERS, self._starts())):  # there need not be as many
             own = self.kinds[0].strategy.declared(f"strategy{i}", f"n{i}")
             out |= {name: spec._replace(optional=True) for name, spec in own.items() if isinstance(spec, Array)}
         return out
@@ -286,9 +345,12 @@ class NeatEsLoop:
         why = check_numbered(arrays, "topologies", "innovations")
         count, numbers = len(arrays["kinds"]), arrays["kinds"][:, :2]
         self.racing, self.longest = bool(arrays.get("racing", False)), int(arrays.get("longest", 0))
-        most = self._starts() if self.racing else 1 + CHALLENGERS * self.grows
+        born = arrays.get("born", np.full(count, -1)).tolist()
+        most = self._starts() if self.racing else 1 + (CHALLENGERS + 1) * self.grows
         if not 1 + self.racing <= count <= most:
             why = f"it has {count} species, and must have {1 + self.racing} to {most}"
+        if any(b >= 0 for b in born[:-1]) or born[-1] > arrays["generation"] or (born[-1] >= 0 and count == 1):
+            why = "a species is a rival that cannot be"
         if f"strategy{count}.mean" in arrays:
             why = f"it has {count} species, and distributions of others"
         if (
@@ -303,7 +365,8 @@ class NeatEsLoop:
             raise NeolError(f"the checkpoint is damaged: {why}.")
         self.generation, self.next_id = int(arrays["generation"]), int(arrays["next_id"])
         self.score, self.best_score = map(float, arrays["score"])
-        self.best_at = int(arrays["best_at"])
+        self.best_at, self.rivals = int(arrays["best_at"]), int(arrays.get("rivals", 0))
+        self.trail = arrays.get("trail", np.zeros(0)).tolist()
         self.innovations = Innovations(**{k[12:]: v.copy() for k, v in arrays.items() if k.startswith("innovations.")})
         self.hall.restore(arrays)
         topologies = from_arrays(arrays, "topologies")
@@ -318,5 +381,5 @@ class NeatEsLoop:
                     f"the checkpoint is damaged: strategy{i} does not fit its topology of {space.size} numbers."
                 )
             strategy.restore(found)
-            self.kinds.append(Kind(int(name), space, strategy, int(told), float(mean), float(variance)))
+            self.kinds.append(Kind(int(name), space, strategy, int(told), float(mean), float(variance), born[i]))
         self._sample()

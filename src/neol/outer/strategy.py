@@ -24,7 +24,8 @@ CMA, SEP_CMA = "cma", "sep-cma"
 AVERAGED = (0.3, 0.1)
 CMA_LIMIT = 300  # numbers up to which auto learns a whole covariance, at no visible cost; beyond, a diagonal one
 LEAST_SAMPLES = 24  # of both, unless they are told
-FEW = 30  # numbers up to which CMA-ES begins with large steps; on the walkers small ones found better gaits
+FEW = 30  # numbers up to which CMA-ES begins with large steps (0.5)
+REACH = 0.75  # beyond: the first spread of what a node receives from inputs of size 1; on the walkers 0.73 was best
 
 
 class Knobs(NamedTuple):
@@ -37,10 +38,11 @@ class Knobs(NamedTuple):
     top: int
 
 
-def knobs(config: EsConfig, n: int) -> Knobs:
-    """What the settings say, and where they say 0 or auto what suits n numbers."""
+def knobs(config: EsConfig, n: int, inputs: int) -> Knobs:
+    """What the settings say, and where they say 0 or auto what suits n numbers of a network with so many inputs."""
     kind = (CMA if n <= CMA_LIMIT else SEP_CMA) if config.es == "auto" else config.es
-    covariance = (max(LEAST_SAMPLES, cma.default_samples(n)), 0.5 if n <= FEW else 0.15, 0.0)
+    sigma = 0.5 if n <= FEW else min(0.5, REACH / inputs**0.5)
+    covariance = (max(LEAST_SAMPLES, cma.default_samples(n)), sigma, 0.0)
     usual = {
         CMA: covariance,
         SEP_CMA: covariance,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from itertools import pairwise
 
+import numpy as np
+
 from neol import seeding
 from neol.config.checks import hidden_sizes
 from neol.config.schema import Evolution
@@ -14,7 +16,7 @@ from neol.neat.genome import Genomes, first_population, numbered, take
 from neol.neat.innovation import Innovations, ensure_capacity
 from neol.neat.pointers import first_stream
 from neol.outer.base import Problem
-from neol.outer.growth import usual, with_connection
+from neol.outer.growth import UNIT, grown, usual, with_connection
 
 MOST_CONNECTIONS = 50_000  # of layers
 
@@ -48,6 +50,17 @@ def with_first_weights(genome: Genomes, config: Evolution, outputs: int, seed: i
     for c, target in enumerate(targets):
         out.weight[0, c] = 0.0 if target < outputs else seeding.normal(rng) / targets.count(target) ** 0.5
     return out
+
+
+def wider(
+    topology: Genomes, units: int, innovations: Innovations, problem: Problem, rng: np.ndarray
+) -> tuple[Genomes, Innovations]:
+    """A topology with so many hidden nodes more, each of which reads all inputs and leads to all outputs (weight 0)."""
+    for _ in range(units):
+        found = grown(topology, UNIT, innovations, problem.config.evolution, problem.inputs, problem.outputs, rng)
+        assert found is not None  # there is always a place for a unit
+        topology, innovations = found
+    return topology, innovations
 
 
 def layered(

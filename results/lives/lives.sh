@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# The map: worlds that change x plastic arms x every control, seed by seed. One core; about 80 s a run on the lander, 15 s on a cartpole, 5 to 15
+# minutes on MuJoCo's. Resumable; where runs/ is not kept, it goes on from what stands in results/lives.
+#   results/lives/lives.sh lunarlander|cartpole-mass|cartpole-gravity|hopper|halfcheetah-direction|ant-dead-leg
+set -euo pipefail
+NEOL=${NEOL:-.venv/bin/neol}
+OUT=${OUT:-runs/lives}/$1
+KEPT=results/lives/$1
+FROM=()
+[ -e "$OUT/study.sqlite" ] || [ ! -e "$KEPT/study.sqlite" ] || FROM=(--from "$KEPT")
+"$NEOL" study run lives "${FROM[@]}" --out "$OUT" --tasks "$1" --jobs 1
+mkdir -p "$KEPT"
+"$NEOL" study export "$OUT" --database "$KEPT/study.sqlite"
+"$NEOL" report "$KEPT"
