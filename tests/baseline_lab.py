@@ -21,8 +21,8 @@ from neol.training import run_folder
 
 PPO: dict[str, Any] = {"max_env_steps": 9_000, "interval": 3_072, "seed": 3}
 SAC: dict[str, Any] = {
-    "max_env_steps": 1_500, "interval": 600, "max_steps": 200, "seed": 3,
-    "hyperparameters": {"learning_starts": 500, "net_arch": (32, 32), "batch_size": 32},
+    "max_env_steps": 600, "interval": 250, "max_steps": 120, "seed": 3,
+    "hyperparameters": {"learning_starts": 200, "net_arch": (32, 32), "batch_size": 32},
 }  # fmt: skip
 RUNS = {"ppo": ("cartpole", PPO), "sac": ("lunarlander", SAC)}
 POLICIES = (("ppo", "cartpole"), ("ppo", "hopper"), ("sac", "hopper"))

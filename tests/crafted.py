@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from neol.config.schema import Config
 from neol.training import run_folder
 
 
@@ -15,9 +16,9 @@ def read(folder: Path) -> dict[str, np.ndarray]:
     return run_folder.read_checkpoint(folder, run_folder.read_config(folder))
 
 
-def write(folder: Path, arrays: dict[str, np.ndarray]) -> None:
-    """With a valid fingerprint."""
-    run_folder.write_checkpoint(folder, arrays, run_folder.read_config(folder))
+def write(folder: Path, arrays: dict[str, np.ndarray], config: Config | None = None) -> None:
+    """With a valid fingerprint; of the folder's configuration, which is read where it is not given."""
+    run_folder.write_checkpoint(folder, arrays, config or run_folder.read_config(folder))
 
 
 def spoiled(array: np.ndarray, rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray | None]]:

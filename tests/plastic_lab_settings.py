@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 INPUTS, OUTPUTS, STEPS = 3, 2, 7
-# XLA need not make it fast: compiling takes longer than the numbers. The same for all runs that are compared.
-FLAGS = {"XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"}
 RUN: dict[str, Any] = {
     "generations": 12, "gradient_lives": 16, "gradient_updates": 2, "env_kwargs": ("runs=20",), "episodes": 2,
     "champion_episodes": 5, "champion_trials": 2, "seed": 3, "threads": 1,

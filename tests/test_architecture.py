@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 from xml.etree import ElementTree
@@ -38,13 +39,15 @@ COMMAND_LINE = (
 every_module = pytest.mark.parametrize("module", TREES)
 
 
-def type_checking_only(tree: ast.Module) -> set[ast.AST]:
+@cache
+def type_checking_only(tree: ast.Module) -> frozenset[ast.AST]:
     """Nodes under `if TYPE_CHECKING:`; they are never run."""
     blocks = [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test).endswith("TYPE_CHECKING")]
-    return {node for block in blocks for statement in block.body for node in ast.walk(statement)}
+    return frozenset(node for block in blocks for statement in block.body for node in ast.walk(statement))
 
 
-def imported(module: str, top_level: bool = False) -> set[str]:
+@cache
+def imported(module: str, top_level: bool = False) -> frozenset[str]:
     """Dotted names that a module imports: anywhere in it, or when it is itself imported."""
     tree = TREES[module]
     skip = type_checking_only(tree)
@@ -60,7 +63,7 @@ def imported(module: str, top_level: bool = False) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module} has a relative import"
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
+    return frozenset(names)
 
 
 def own(module: str) -> set[str]:

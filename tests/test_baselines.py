@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from baseline_lab import POLICIES, PPO, RUNS
+from baseline_lab import POLICIES, PPO, RUNS, SAC
+from quick_xla import quick_xla
 
 from neol import seeding
 from neol.baselines import loop as baselines
@@ -36,7 +37,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What baseline_lab.py computed."""
     folder = tmp_path_factory.mktemp("baselines")
     script = Path(__file__).with_name("baseline_lab.py")
-    done = subprocess.run([sys.executable, script, folder], capture_output=True, text=True, check=False)
+    command = [sys.executable, script, folder]
+    done = subprocess.run(command, env=quick_xla(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -49,7 +51,7 @@ def runs(lab: Path) -> dict[str, Run]:
 
 def process(*arguments: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "neol", "baseline", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, env=quick_xla(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def options(settings: dict[str, Any]) -> list[str]:
@@ -191,7 +193,7 @@ def test_the_replay_buffer_is_saved_whole_and_marks_what_really_ended(runs: dict
     run = runs["sac"]
     settings = baseline_settings.read((run.path / run_folder.CONFIG).read_text(), "it")
     arrays = run_folder.read_checkpoint(run.path, settings)
-    assert len(arrays["learner.replay.rewards"]) == 1_500
+    assert len(arrays["learner.replay.rewards"]) == SAC["max_env_steps"]
     ended, cut = arrays["learner.replay.dones"], arrays["learner.replay.timeouts"]
     assert ended.sum() == run.history["episodes"].sum()
     assert (cut <= ended).all()

@@ -14,6 +14,7 @@ from test_cli import is_one_sentence, neol_
 import neol
 from neol.envs.tasks import CHANGING_TASKS, PATTERN_TASKS, TASKS
 from neol.errors import NeolError
+from neol.rollout import check_environment
 from neol.rollout.check_report import ERROR, NOTE, WARNING, CheckReport
 
 ENVS = Path(__file__).parent / "envs"
@@ -22,6 +23,7 @@ ENVS = Path(__file__).parent / "envs"
 @pytest.fixture(autouse=True)
 def _environments_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ENVS)
+    monkeypatch.setattr(check_environment, "PATIENCE", 1e6)  # on a busy machine, too, all seeds are tried
 
 
 def checked(name: str, **how: Any) -> CheckReport:

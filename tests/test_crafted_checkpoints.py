@@ -32,7 +32,7 @@ from neol.training.loop import problem_of
 
 TINY: dict[str, Any] = {
     "pop_size": 6, "elitism": 1, "generations": 2, "episodes": 1, "champion_candidates": 2, "champion_trials": 1,
-    "champion_episodes": 2, "max_steps": 30, "node_add_prob": 0.5,
+    "champion_episodes": 2, "max_steps": 30, "node_add_prob": 0.5, "threads": 1,
 }  # fmt: skip
 LOOPS: dict[str, dict[str, Any]] = {
     "neat": {},
@@ -61,7 +61,7 @@ def test_every_array_spoiled_in_some_ways_is_refused_or_harmless(
     loop: str, runs: Callable[[str], Path], tmp_path: Path
 ) -> None:
     """Harmless: the run goes on to its end. No crash, no other exception, and a refusal changes no file."""
-    arrays, refused, went_on = crafted.read(runs(loop)), 0, 0
+    arrays, config, refused, went_on = crafted.read(runs(loop)), run_folder.read_config(runs(loop)), 0, 0
     rng = np.random.default_rng(0)
     for name, array in arrays.items():
         ways = list(crafted.spoiled(array, rng))
@@ -69,7 +69,7 @@ def test_every_array_spoiled_in_some_ways_is_refused_or_harmless(
             folder = tmp_path / "run"
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(runs(loop), folder)
-            crafted.write(folder, {k: v for k, v in {**arrays, name: bad}.items() if v is not None})
+            crafted.write(folder, {k: v for k, v in {**arrays, name: bad}.items() if v is not None}, config)
             before = {f.name: f.read_bytes() for f in folder.iterdir()}
             try:
                 neol.train(out=folder, resume=True, generations=3)

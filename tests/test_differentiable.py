@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -21,7 +20,8 @@ from conftest import assert_near, examples, networks, numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import Net
-from plastic_lab_settings import FLAGS, MODES, RUN
+from plastic_lab_settings import MODES, RUN
+from quick_xla import quick_xla
 from test_step import INPUTS, OUTPUTS, Life, lived_alone, lives
 
 import neol
@@ -36,7 +36,7 @@ from neol.training import run_folder
 from neol.training.run import Run
 
 SAME = (run_folder.HISTORY, run_folder.CHAMPION)
-ENV = {**os.environ, **FLAGS}
+ENV = quick_xla()
 
 # -- the equations ------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from finetune_lab import CASES, CHOICE, PPO, TINY, hybrid_config
+from quick_xla import quick_xla
 
 import neol
 from neol.cli.main import main
@@ -64,7 +65,8 @@ def starts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def lab(starts: Path) -> Path:
     """What finetune_lab.py computed, beside them."""
     script = Path(__file__).with_name("finetune_lab.py")
-    done = subprocess.run([sys.executable, script, starts], capture_output=True, text=True, check=False)
+    command = [sys.executable, script, starts]
+    done = subprocess.run(command, env=quick_xla(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return starts
 
@@ -235,14 +237,15 @@ def test_a_hybrid_run_ends_in_the_same_bytes_interrupted_in_evolution_or_killed_
         "from finetune_lab import hybrid_config; from neol.studies.worker import work\n"
         f"print(work(Path({str(folder)!r}), hybrid_config()))"
     )
-    process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True)
+    command, env = [sys.executable, "-c", script], quick_xla()
+    process = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
     while not evolved(folder) and process.poll() is None:
         time.sleep(0.005)
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL
     assert not (folder / run_folder.SUMMARY).exists()
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.stdout == "('done', '')\n", done.stderr
     for name in (run_folder.HISTORY, run_folder.CONFIG, run_folder.CHAMPION, run_folder.START):
         assert (folder / name).read_bytes() == (lab / "hybrid" / name).read_bytes(), name

@@ -47,26 +47,44 @@ TOYS = {  # name -> what it is of, its entry in the table, its default
 TABLE = re.compile(r"^GENES: .*?= \($.*?^\)$", re.MULTILINE | re.DOTALL)
 
 
+Arrays = dict[str, np.ndarray]
+
+
 @pytest.fixture(scope="module")
-def toys(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What a copy of the package finds of the toys, and its state of NEAT after some generations."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package with the toys in its table, and what toy_genes.py found in it, uncompiled: Numba would take
+    minutes for kernels that are run a few times."""
     folder = tmp_path_factory.mktemp("genes")
     shutil.copytree(PACKAGE, folder / "neol", ignore=shutil.ignore_patterns("__pycache__"))
     table, lines = folder / "neol" / "neat" / "genes.py", [f"    {entry}\n" for _, entry, _ in TOYS.values()]
     text = table.read_text(encoding="utf-8")
     (whole,) = TABLE.findall(text)
     table.write_text(text.replace(whole, f"{whole[:-1]}{''.join(lines)})"), encoding="utf-8")
-    env = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
-    words = [toy_genes.__file__, str(folder / "out.npz"), *(f"{name}:{of}" for name, (of, _, _) in TOYS.items())]
-    done = subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, check=False)
+    run_toys(folder, *(f"{name}:{of}" for name, (of, _, _) in TOYS.items()), NUMBA_DISABLE_JIT="1")
+    return folder
+
+
+def run_toys(folder: Path, *words: str, **env: str) -> None:
+    """toy_genes.py with the copy of the package."""
+    env = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache"), **env}
+    command = [sys.executable, toy_genes.__file__, str(folder), *words]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    with np.load(folder / "out.npz") as arrays:
-        return json.loads((folder / "out.json").read_text(encoding="utf-8")), dict(arrays)
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "out.json").read_text(encoding="utf-8"))
+
+
+def arrays_in(file: Path) -> Arrays:
+    with np.load(file) as arrays:
+        return dict(arrays)
 
 
 @pytest.mark.parametrize("name", TOYS)
-def test_one_entry_puts_a_gene_wherever_genes_are_handled(name: str, toys: Any) -> None:
-    found, (of, entry, default) = toys[0][name], TOYS[name]
+def test_one_entry_puts_a_gene_wherever_genes_are_handled(name: str, found: dict[str, Any]) -> None:
+    found, (of, entry, default) = found[name], TOYS[name]
     flag = "Flag" in entry
     assert found["dtype"] == ("bool" if flag else "float64")
     low, high, different, count = found["drawn"]
@@ -84,14 +102,26 @@ def test_one_entry_puts_a_gene_wherever_genes_are_handled(name: str, toys: Any) 
     assert found["written"] and found["read"] and found["absent in a file"] == [default]
 
 
-def test_new_genes_change_no_bit_of_the_others(toys: Any) -> None:
-    """Over generations with changes of structure; a gene with a say in the distance has a coefficient of 0 here."""
-    _, with_toys = toys
+def test_new_genes_change_no_bit_of_the_others(folder: Path) -> None:
+    """Over generations with changes of structure; a gene with a say in the distance has a coefficient of 0 here.
+    Those without the toys are compiled: plain Python computes the same bits."""
+    with_toys = arrays_in(folder / "out.npz")
     without = toy_genes.evolved()[1].state()
     new = {f"{group}.{name}" for group in ("genomes", "representative") for name in TOYS}
     assert with_toys.keys() == without.keys() | new
     assert all(np.array_equal(with_toys[name], array) for name, array in without.items())
     assert len(np.unique(without["genomes.n_nodes"])) > 2 and len(without["species.id"]) > 1
+
+
+def test_kernels_with_new_genes_compile_and_give_what_plain_python_gives(folder: Path) -> None:
+    """Those of distance and mutation, which read and write columns of every type, at every place of a gene."""
+    run_toys(folder)
+    compiled, plain = arrays_in(folder / "compiled.npz"), arrays_in(folder / "kernels.npz")
+    before = arrays_in(folder / "out.npz")
+    assert compiled.keys() == plain.keys() >= {f"mutated.{name}" for name in TOYS}
+    assert all(np.array_equal(compiled[name], array) for name, array in plain.items())
+    assert compiled["distance"][0] == 0.0 < compiled["distance"].max()
+    assert all((compiled[f"mutated.{name}"] != before[f"genomes.{name}"]).any() for name in TOYS)
 
 
 # -- the table

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from quick_xla import quick_xla
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +17,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What jax_network_lab.py computed."""
     file = tmp_path_factory.mktemp("jax") / "found.json"
     script = Path(__file__).with_name("jax_network_lab.py")
-    done = subprocess.run([sys.executable, script, file], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, script, file], env=quick_xla(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(file.read_text(encoding="utf-8"))
 

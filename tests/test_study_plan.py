@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -160,7 +161,7 @@ def test_a_bad_study_file_is_one_sentence_that_names_the_fault(text: str, words:
 @pytest.mark.parametrize("name", bundled_studies())
 def test_the_bundled_studies_are_valid(name: str) -> None:
     plan = read_plan(name)
-    found = list(cells(plan, 0.01))
+    found = list(cells(dataclasses.replace(plan, seeds=plan.seeds[:1]), 0.01))  # a seed is a number, checked already
     assert {c.task for c in found} == set(plan.tasks)
     assert {c.arm for c in found if not c.control_of} == {a.name for a in plan.arms}
 

@@ -1,6 +1,8 @@
 """Run by test_genes.py in a copy of the package whose table has more genes: where is each of them found?
 
-python toy_genes.py OUT.npz NAME:OF ...      writes the evolved population to OUT.npz and what was found to OUT.json
+python toy_genes.py FOLDER NAME:OF ...     writes the evolved population to FOLDER/out.npz, what was found to out.json
+                                           and what some kernels give to kernels.npz
+python toy_genes.py FOLDER                 afterwards: writes what the same kernels give to compiled.npz
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ from typing import Any
 import numpy as np
 from neat.export.json_format import validate_json
 
+from neol import seeding
 from neol.config.schema import Config
 from neol.deploy import network_json
 from neol.neat.evolution import Neat
-from neol.neat.genes import compared_genes
-from neol.neat.genome import Genomes, from_arrays, take
+from neol.neat.gene_kernels import new_streams, start_streams
+from neol.neat.genes import compared_genes, gene_settings
+from neol.neat.genome import Genomes, from_arrays, take, to_arrays
 from neol.neat.species import distance
-from neol.neat.variation import breed
+from neol.neat.variation import breed, mutate_values
 from neol.network.phenotype import Phenotypes, compile_phenotypes
 
 INPUTS, OUTPUTS, SIZE, SEED = 3, 2, 20, 7
@@ -108,15 +112,32 @@ def in_files(g: Genomes, ph: Phenotypes, p: int, name: str, of: str) -> dict[str
     }
 
 
-def main() -> None:
+def by_kernels(g: Genomes) -> dict[str, np.ndarray]:
+    """All genes after a mutation of their values, and how far the first genome was from each before."""
+    compared = [c for what in ("connection", "node") for c in compared_genes(what)]
+    apart = [distance(g, 0, g, p, 1.0, (0.5,) * len(compared), False) for p in range(SIZE)]
+    settings = gene_settings(CONFIG.neat)
+    streams, mutated = new_streams(settings), take(g, slice(None))
+    for p in range(SIZE):
+        start_streams(streams, settings, SEED, seeding.REPRODUCE, 0, p, 0)
+        mutate_values(mutated, p, streams, settings)
+    return {"distance": np.array(apart), **to_arrays(mutated, "mutated")}
+
+
+def main(folder: Path, *genes: str) -> None:
+    if not genes:
+        with np.load(folder / "out.npz") as state:
+            np.savez(folder / "compiled.npz", **by_kernels(from_arrays(state, "genomes")))
+        return
     first, neat = evolved()
-    np.savez(sys.argv[1], **neat.state())
+    np.savez(folder / "out.npz", **neat.state())
     g = neat.genomes
+    np.savez(folder / "kernels.npz", **by_kernels(g))
     ph, p = compile_phenotypes(g, INPUTS, OUTPUTS), int(np.argmax(g.n_nodes))
-    genes = [word.split(":") for word in sys.argv[2:]]
-    found = {name: everywhere(first, neat, name, of) | in_files(g, ph, p, name, of) for name, of in genes}
-    Path(sys.argv[1]).with_suffix(".json").write_text(json.dumps(found), encoding="utf-8")
+    pairs = [word.split(":") for word in genes]
+    found = {name: everywhere(first, neat, name, of) | in_files(g, ph, p, name, of) for name, of in pairs}
+    (folder / "out.json").write_text(json.dumps(found), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]), *sys.argv[2:])

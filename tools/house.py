@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import sys
 import textwrap
+from functools import cache
 from graphlib import TopologicalSorter
 from html import escape
 from pathlib import Path
@@ -27,6 +28,7 @@ ENTRY = ("__init__", "__main__")  # load others only when they are asked to
 BEGIN, END = "<!-- house: written by tools/house.py -->", "<!-- /house -->"
 
 
+@cache
 def modules() -> dict[str, ast.Module]:
     """Dotted name below neol -> its tree; a package's `__init__` is `package.__init__`."""
     files = sorted(SOURCE.rglob("*.py"))
@@ -37,7 +39,8 @@ def package(module: str) -> str:
     return module.rpartition(".")[0]
 
 
-def imports(tree: ast.Module) -> set[str]:
+@cache
+def imports(tree: ast.Module) -> frozenset[str]:
     """Dotted names that a module imports, anywhere in it but under `if TYPE_CHECKING`."""
     blocks = [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test).endswith("TYPE_CHECKING")]
     skipped = {node for block in blocks for statement in block.body for node in ast.walk(statement)}
@@ -47,7 +50,7 @@ def imports(tree: ast.Module) -> set[str]:
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node not in skipped:
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
+    return frozenset(names)
 
 
 def own_imports(module: str, trees: dict[str, ast.Module]) -> set[str]:

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from numba import njit
+from numba import config, njit
 from numba.core.event import Event, Listener, register, unregister
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,7 +45,9 @@ def _constants_from(text: str) -> Iterator[str]:
 
 
 def kernel(function: F, **options: Any) -> F:
-    """Compile without the GIL, with IEEE division, cached on disk."""
+    """Compile without the GIL, with IEEE division, cached on disk. NUMBA_DISABLE_JIT=1 leaves it the function it is."""
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]  # made when it is imported
+        return function
     options = {"_nrt": True, **options}  # said, since a callee would take its first caller's, into the cache
     how = {"nogil": True, "error_model": "numpy", **options}
     try:
