@@ -16,7 +16,7 @@ from neol.outer.cma import Cma
 from neol.outer.es_loop import EsLoop
 from neol.outer.neat_es import LONGEST, PATIENCE, PROTECTED, RIVAL_LIFE, SETTLED, UNITS, Kind, NeatEsLoop, slows
 from neol.outer.registry import make_loop
-from neol.outer.search_space import to_vectors
+from neol.outer.search_space import to_vectors, unit_size
 from neol.outer.strategy import knobs
 from neol.training.configure import configure
 from neol.training.loop import problem_of
@@ -202,7 +202,32 @@ def test_the_third_and_the_fourth_rival_are_larger_and_none_is_larger_than_its_s
     large = make_loop(problem_of(configure("bipedalwalker", outer="neat-es", es_starts=1)))
     assert isinstance(large, NeatEsLoop)
     large._found_rival()  # 8 units would be 332 numbers, and a whole covariance has at most 300
-    assert large.kinds[-1].space.size == 100 + 4 * (24 + 1 + 4)
+    assert large.kinds[-1].space.size == 100 + 6 * (24 + 1 + 4)
+
+
+def test_where_there_is_no_room_for_a_rival_none_is_tried() -> None:
+    loop = make_loop(problem_of(configure("bipedalwalker", outer="neat-es", es="cma", topology="16", es_starts=1)))
+    assert isinstance(loop, NeatEsLoop) and loop.kinds[0].space.size > 300
+    connections = loop.innovations.counts.tolist()
+    for _ in range(3):
+        loop._found_rival()
+    assert (len(loop.kinds), loop.rivals, loop.innovations.counts.tolist()) == (1, 0, connections)
+
+
+@pytest.mark.parametrize("settings", [{"rule": "none"}, {"rule": "abcd", "gate": "modulator"}, {"rule": "adaptive"},
+                                      {"rule": "abcd", "coefficients_of": "node"}])  # fmt: skip
+def test_a_rival_is_as_large_as_its_units_are_said_to_be(settings: dict[str, str]) -> None:
+    loop = neat_es(**settings)
+    loop._found_rival()
+    more = loop.kinds[1].space.size - loop.kinds[0].space.size
+    assert more == UNITS * unit_size(loop.problem.config.evolution, 4, 2)
+
+
+def test_huge_differences_between_species_can_be_saved() -> None:
+    loop, rng = with_rival()
+    for sign in (1.0, -1.0, 1.0):
+        tell(loop, {loop.kinds[-1].id: sign * 1e300, loop.kinds[0].id: -sign * 1e300}, rng)
+        assert np.abs(loop.state()["kinds"]).max() <= 1e100
 
 
 @pytest.mark.parametrize(
@@ -237,6 +262,8 @@ def test_rivals_that_cannot_be_are_refused_in_a_file(born: list[int], words: str
     state = loop.state()
     with pytest.raises(neol.NeolError, match=words):
         loop.restore(state | {"born": np.array(born)})
+    with pytest.raises(neol.NeolError, match="a rival that cannot be"):
+        loop.restore(state | {"rivals": np.array(0)})
     loop.restore(state)
     assert [k.rival for k in loop.kinds] == [False, True]
 
@@ -388,7 +415,7 @@ def test_a_gene_whose_bounds_leave_no_room_is_fixed_and_the_others_are_searched(
     assert set(run.champion.weights.values()) != {0.0}
 
 
-def test_a_race_and_short_episodes_are_the_same_part_of_any_budget() -> None:
+def test_a_race_and_short_episodes_are_the_same_part_of_a_smaller_budget_and_as_long_in_a_larger_one() -> None:
     own = configure("bipedalwalker", outer="es").config
     small = configure("bipedalwalker", outer="es", max_env_steps=own.run.max_env_steps // 5).config
     assert small.es.es_round == own.es.es_round // 5 > 1
@@ -397,8 +424,10 @@ def test_a_race_and_short_episodes_are_the_same_part_of_any_budget() -> None:
     said = configure("bipedalwalker", outer="es", max_env_steps=2_000_000, es_round=7).config
     assert said.es.es_round == 7
     assert configure("bipedalwalker", outer="es", max_env_steps=1).config.es.es_round == 8  # fewer tell nothing
-    assert configure("hopper", outer="es", max_env_steps=2**61).config.es.es_round == 1_000_000
-    assert configure("lunarlander", outer="es", max_env_steps=2**61).config.rollout.whole_episodes_after > 2**60
+    large = configure("bipedalwalker", outer="es", max_env_steps=30_000_000).config  # it begins as the small one does
+    assert (large.es.es_round, large.rollout.whole_episodes_after) == (60, 6_000_000)
+    assert configure("hopper", outer="es", max_env_steps=2**61).config.es.es_round == 40
+    assert configure("lunarlander", outer="es", max_env_steps=2**61).config.rollout.whole_episodes_after == 600_000
     assert configure("bipedalwalker", outer="es", max_env_steps=0).config.es.es_round == own.es.es_round
 
 
@@ -413,7 +442,7 @@ def test_a_race_whose_budget_grows_goes_on_with_its_rounds(tmp_path: Path) -> No
     assert more.summary.generations > generations
     assert more.history["species"][0] == 8
     assert more.config.es.es_round == rounds == 8
-    wanted = neol.configure(config_file=file, max_env_steps=20_000_000).config
+    wanted = neol.configure(config_file=file, max_env_steps=5_000_000).config
     assert wanted.es.es_round > 8
     larger = neol.train(config=wanted.replace(max_env_steps=2_500), resume=True, out=tmp_path / "run")
     assert larger.config.es.es_round == 8

@@ -39,7 +39,7 @@ from neol.neat.species import apportion
 from neol.outer import growth
 from neol.outer.base import Outcome, Problem, Remembered, best
 from neol.outer.hall import Hall
-from neol.outer.search_space import SEARCHED, SearchSpace, same_numbers, search_space, to_genomes, to_vectors
+from neol.outer.search_space import SEARCHED, SearchSpace, same_numbers, search_space, to_genomes, to_vectors, unit_size
 from neol.outer.strategy import CMA, CMA_LIMIT, HUGE, Strategy, knobs
 from neol.outer.topology import starting_topology, wider
 
@@ -49,6 +49,7 @@ CHALLENGERS = 2  # at most
 SETTLED, RIVAL_LIFE = 30, 100  # generations: of a leader before there is a rival; that a rival has, at least
 SLOW = 0.25  # gain of a leader's last third of generations, in that of the third before, below which it has a rival
 UNITS, MOST_UNITS = 8, 32  # hidden nodes of the first rival, and of any
+LARGE = 1e49  # the largest difference between two species that counts as what it is: its square can be saved
 PROGRESS = 0.005  # part of its best score by which a leader's score must rise to count as progress
 SMOOTH = 0.2  # rate of the running means
 MOST_NUMBERS = 10_000  # of cma: 800 MB
@@ -82,6 +83,7 @@ class Kind:
 
     def compare(self, d: float) -> None:
         """Take in another d."""
+        d = float(np.clip(d, -LARGE, LARGE))
         delta = d - self.mean
         rate = self.follow(d)
         self.variance = (1.0 - rate) * (self.variance + rate * delta * delta)
@@ -265,18 +267,16 @@ class NeatEsLoop:
 
     def _found_rival(self) -> None:
         """A search that begins anew, on a larger topology than the first, if there is room for one."""
-        units, most = min(UNITS * 2 ** (self.rivals // 2), MOST_UNITS), CMA_LIMIT if self.knobs.kind == CMA else np.inf
+        p, most = self.problem, CMA_LIMIT if self.knobs.kind == CMA else MOST_NUMBERS
+        room = (most - self._space(self.first).size) // unit_size(p.config.evolution, p.inputs, p.outputs)
+        units = min(UNITS * 2 ** min(self.rivals // 2, 8), MOST_UNITS, room)
+        if units < 1:
+            return
         self.rivals += 1
         rng = seeding.stream(self.seed, seeding.SEARCH, self.generation, self.next_id, 2**32)
-        while True:
-            topology, self.innovations = wider(self.first, units, self.innovations, self.problem, rng)
-            space = self._space(topology)
-            if space.size <= most:
-                break
-            units //= 2
-            if units == 0:
-                return
-        own = self.knobs._replace(sigma=knobs(self.problem.config.es, space.size, self.problem.inputs).sigma)
+        topology, self.innovations = wider(self.first, units, self.innovations, p, rng)
+        space = self._space(topology)
+        own = self.knobs._replace(sigma=knobs(p.config.es, space.size, p.inputs).sigma)
         scale = np.minimum(space.scale, space.widest / own.sigma)
         strategy = Strategy(own, to_vectors(space, topology)[0], scale)
         self.kinds.append(Kind(self.next_id, space, strategy, born=self.generation))
@@ -346,10 +346,12 @@ class NeatEsLoop:
         count, numbers = len(arrays["kinds"]), arrays["kinds"][:, :2]
         self.racing, self.longest = bool(arrays.get("racing", False)), int(arrays.get("longest", 0))
         born = arrays.get("born", np.full(count, -1)).tolist()
-        most = self._starts() if self.racing else 1 + (CHALLENGERS + 1) * self.grows
+        rival, rivals = born[-1] >= 0, int(arrays.get("rivals", 0))
+        most = self._starts() if self.racing else 1 + (CHALLENGERS + rival) * self.grows
         if not 1 + self.racing <= count <= most:
             why = f"it has {count} species, and must have {1 + self.racing} to {most}"
-        if any(b >= 0 for b in born[:-1]) or born[-1] > arrays["generation"] or (born[-1] >= 0 and count == 1):
+        alone = count == 1 or self.racing or not self.grows or not rivals >= 1
+        if any(b >= 0 for b in born[:-1]) or born[-1] > arrays["generation"] or (rival and alone):
             why = "a species is a rival that cannot be"
         if f"strategy{count}.mean" in arrays:
             why = f"it has {count} species, and distributions of others"
@@ -365,7 +367,7 @@ class NeatEsLoop:
             raise NeolError(f"the checkpoint is damaged: {why}.")
         self.generation, self.next_id = int(arrays["generation"]), int(arrays["next_id"])
         self.score, self.best_score = map(float, arrays["score"])
-        self.best_at, self.rivals = int(arrays["best_at"]), int(arrays.get("rivals", 0))
+        self.best_at, self.rivals = int(arrays["best_at"]), rivals
         self.trail = arrays.get("trail", np.zeros(0)).tolist()
         self.innovations = Innovations(**{k[12:]: v.copy() for k, v in arrays.items() if k.startswith("innovations.")})
         self.hall.restore(arrays)

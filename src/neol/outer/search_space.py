@@ -66,6 +66,12 @@ def search_space(topology: Genomes, config: NeatConfig, inputs: int, outputs: in
     return SearchSpace(take(topology, [0]), whole[0], whole[1], whole[2], scale, low, high)
 
 
+def unit_size(config: NeatConfig, inputs: int, outputs: int) -> int:
+    """How many numbers a node adds that reads all inputs and leads to all outputs."""
+    of = [gene.of for gene in SEARCHED if gene.on(config)]
+    return of.count(NODE) + of.count(CONNECTION) * (inputs + outputs)
+
+
 def to_vectors(space: SearchSpace, genomes: Genomes) -> np.ndarray:
     """The searched numbers f8 (L, n) of genomes that have this topology."""
     out = np.empty((len(genomes.n_nodes), space.size))

@@ -65,9 +65,8 @@ def preset_settings(preset: str, rule: str) -> dict[str, Any]:
 
 
 COVARIANCES = ("auto", "cma", "sep-cma")  # strategies that a task's own es_population and es_sigma are for
-# What a task has for its own max_env_steps, with the least that is of use (in fewer generations starts do not differ)
-# and the most that it may be.
-PARTS_OF_BUDGET = {"es_round": (8, 1_000_000), "whole_episodes_after": (1, 2**62)}
+# What a task has for its own max_env_steps, with the least that is of use (in fewer generations starts do not differ).
+PARTS_OF_BUDGET = {"es_round": 8, "whole_episodes_after": 1}
 
 
 def base_settings(task: Task, preset: str, rule: str, outer: str, encoding: str = "direct") -> dict[str, Any]:
@@ -81,7 +80,8 @@ def base_settings(task: Task, preset: str, rule: str, outer: str, encoding: str 
 
 
 def fitted_to_budget(base: Mapping[str, Any], budget: Any) -> dict[str, Any]:
-    """A task's own settings where the user gives it another budget: a race, or short episodes, take the same part."""
+    """A task's own settings where the user gives it another budget: of a smaller one a race, or short episodes, take
+    the same part."""
     own = base.get("max_env_steps", 0)
     steps = check_value("max_env_steps", budget)
     if not own or not steps:
@@ -90,9 +90,11 @@ def fitted_to_budget(base: Mapping[str, Any], budget: Any) -> dict[str, Any]:
 
 
 def part_of_budget(name: str, own: int, share: float) -> int:
-    """A setting of PARTS_OF_BUDGET where the budget is that share of the one that it was made for."""
-    least, most = PARTS_OF_BUDGET[name]
-    return min(max(min(own, least), round(own * share)), most)
+    """A setting of PARTS_OF_BUDGET where the budget is that share of the one that it was made for.
+
+    A larger budget leaves it as it is: the longer run begins with the race of the shorter one.
+    """
+    return max(min(own, PARTS_OF_BUDGET[name]), round(own * min(1.0, share)))
 
 
 class Resolved(NamedTuple):
