@@ -46,7 +46,7 @@ from neol.outer.topology import starting_topology, wider
 PROTECTED, LONGEST = 8, 30  # generations of a challenger: in which it cannot die, after which it is decided
 PATIENCE = 10  # generations without a new best score of the leader, after which it is challenged
 CHALLENGERS = 2  # at most
-SETTLED, RIVAL_LIFE = 30, 100  # generations: of a leader before there is a rival; that a rival has, at least
+SETTLED, RIVAL_LIFE = 60, 100  # generations: of a leader before there is a rival; that a rival has, at least
 SLOW = 0.25  # gain of a leader's last third of generations, in that of the third before, below which it has a rival
 UNITS, MOST_UNITS = 8, 32  # hidden nodes of the first rival, and of any
 LARGE = 1e49  # the largest difference between two species that counts as what it is: its square can be saved
