@@ -40,7 +40,7 @@ from neol.outer import growth
 from neol.outer.base import Outcome, Problem, Remembered, best
 from neol.outer.hall import Hall
 from neol.outer.search_space import SEARCHED, SearchSpace, same_numbers, search_space, to_genomes, to_vectors, unit_size
-from neol.outer.strategy import CMA, CMA_LIMIT, HUGE, Strategy, knobs
+from neol.outer.strategy import CMA, CMA_LIMIT, HUGE, Knobs, Strategy, knobs
 from neol.outer.topology import starting_topology, wider
 
 PROTECTED, LONGEST = 8, 30  # generations of a challenger: in which it cannot die, after which it is decided
@@ -94,6 +94,11 @@ class Kind:
         return float(np.sqrt(self.variance / max(1.0, min(self.told, (2.0 - SMOOTH) / SMOOTH))))
 
 
+def beginning(how: Knobs, space: SearchSpace) -> Strategy:
+    """A search that begins at the topology's own weights, within its genes' bounds."""
+    return Strategy(how, to_vectors(space, space.topology)[0], np.minimum(space.scale, space.widest / how.sigma))
+
+
 def slows(levels: list[float]) -> bool:
     """Whether a leader with these median fitnesses has done nearly all that it will."""
     third = len(levels) // 3
@@ -120,8 +125,7 @@ class NeatEsLoop:
                 f"es = 'cma' is not allowed for {space.size:,} numbers: its covariance has the square of that; "
                 f"it must be sep-cma, ars, openai or pgpe above {most:,}{f' with es_starts = {starts}' * (starts > 1)}."
             )
-        scale = np.minimum(space.scale, space.widest / self.knobs.sigma)
-        first = Strategy(self.knobs, to_vectors(space, self.first)[0], scale)
+        first = beginning(self.knobs, space)
         self.kinds = [Kind(i, space, first) for i in range(starts)]  # the leader first
         self.racing = starts > 1
         self.next_id, self.rivals = starts, 0  # rivals so far
@@ -276,9 +280,7 @@ class NeatEsLoop:
         rng = seeding.stream(self.seed, seeding.SEARCH, self.generation, self.next_id, 2**32)
         topology, self.innovations = wider(self.first, units, self.innovations, p, rng)
         space = self._space(topology)
-        own = self.knobs._replace(sigma=knobs(p.config.es, space.size, p.inputs).sigma)
-        scale = np.minimum(space.scale, space.widest / own.sigma)
-        strategy = Strategy(own, to_vectors(space, topology)[0], scale)
+        strategy = beginning(self.knobs._replace(sigma=knobs(p.config.es, space.size, p.inputs).sigma), space)
         self.kinds.append(Kind(self.next_id, space, strategy, born=self.generation))
         self.next_id += 1
 
@@ -350,7 +352,7 @@ class NeatEsLoop:
         most = self._starts() if self.racing else 1 + (CHALLENGERS + rival) * self.grows
         if not 1 + self.racing <= count <= most:
             why = f"it has {count} species, and must have {1 + self.racing} to {most}"
-        alone = count == 1 or self.racing or not self.grows or not rivals >= 1
+        alone = count == 1 or self.racing or not self.grows or rivals < 1
         if any(b >= 0 for b in born[:-1]) or born[-1] > arrays["generation"] or (rival and alone):
             why = "a species is a rival that cannot be"
         if f"strategy{count}.mean" in arrays:
