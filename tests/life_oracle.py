@@ -44,10 +44,18 @@ def drawn(name: int, number: int, i: int) -> float:
     return (mix((mix(name ^ mix((number + GOLDEN) & MASK)) + i * GOLDEN) & MASK) >> 11) / 2.0**53
 
 
-class World:
-    """The changes of one life."""
+def fate(name: int, number: int, together: Sequence[int]) -> float:
+    """What decides whether a life has a change: `together` are the names of the lives that it is drawn with."""
+    if len(together) < 2:
+        return drawn(name, number, 0)
+    stratum = sorted(together, key=lambda other: drawn(other, number, 0)).index(name)
+    return (stratum + drawn(mix(name), number, 0)) / len(together)
 
-    def __init__(self, changes: Sequence[dict[str, Any]] = (), name: int = 0) -> None:
+
+class World:
+    """The changes of one life; `together`: the names of all lives that were drawn with it."""
+
+    def __init__(self, changes: Sequence[dict[str, Any]] = (), name: int = 0, together: Sequence[int] = ()) -> None:
         self.changes, self.name = changes, name
         self.clock = {"life": 0, "trial": 0, "trials": 0}
         self.past: dict[int, list[list[float]]] = {}  # of each change: what reached it, in this trial
@@ -55,7 +63,7 @@ class World:
         self.onset, self.end = {}, {}
         for number, c in enumerate(changes):
             low = c.get("low", 0.0)
-            if low <= drawn(name, c.get("draw", number), 0) < low + c.get("p", 1.0):
+            if low <= fate(name, c.get("draw", number), together) < low + c.get("p", 1.0):
                 for i, (when, usual) in enumerate((("onset", (0, 0)), ("end", (10**9, 10**9)))):
                     first, last = c.get(when, usual)
                     getattr(self, when)[number] = first + int(drawn(name, number, i + 1) * (last - first + 1))

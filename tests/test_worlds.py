@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from life_oracle import World as PlainWorld
 from life_oracle import life_name, live_trials
 from oracle import from_document
+from scipy.stats import kstest
 from test_trials import SIMULATORS, population, same
 
 import neol
@@ -32,7 +36,7 @@ from neol.rollout.gymnasium_player import LocalGymnasium
 from neol.rollout.life import life_of
 from neol.rollout.open_engine import open_engine
 from neol.rollout.shards import Episodes, RolloutResult
-from neol.rollout.world import UNCHANGED, World, world_of
+from neol.rollout.world import UNCHANGED, World, fates, life_names, world_of
 from neol.training.configure import configure
 from neol.training.train import train
 
@@ -136,8 +140,9 @@ def test_a_change_equals_a_life_in_plain_python(case: str, engine: str) -> None:
     ph = compile_phenotypes(genomes, LANDER.n_inputs, LANDER.n_outputs)
     for p in range(2):
         net = from_document(network_json.to_document(ph, genomes, p, recurrent=False))
+        names = [life_name(11, seeding.EPISODE, 3, p + 1, e) for e in range(LIVES)]
         for e in range(LIVES):
-            world = PlainWorld(plain, life_name(11, seeding.EPISODE, 3, p + 1, e))
+            world = PlainWorld(plain, names[e], names)
             lived = live_trials(net, HEBB, [simulate(LANDER, int(s)) for s in seeds[p, e]], STEPS, world, limit=1.0)
             np.testing.assert_allclose(result.by_trial.returns[p, e], lived.returns, rtol=1e-12)
             assert result.by_trial.steps[p, e].tolist() == lived.steps
@@ -152,6 +157,37 @@ def test_what_is_drawn_follows_its_probability_and_its_range() -> None:
     assert 0.22 < len(met) / 4000 < 0.28
     assert set(met) == {10, 11, 12, 13}
     assert min(met.count(t) for t in (10, 11, 12, 13)) > 0.2 * len(met)
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(1, 8), st.sampled_from([0.1, 0.25, 0.5, 0.75, 1.0]))
+def test_of_the_lives_of_a_generation_each_world_gets_its_share(seed: int, lives: int, p: float) -> None:
+    """Of N lives a change with probability p comes to floor(p N) or one more, whoever else is changed."""
+    changes = world_of(LANDER, [f"action invert p={p} each", f"reward sign p={p}"], STEPS).changes
+    names = life_names(seed, seeding.EPISODE, 5, 3, lives, False)
+    met = (fates(changes, names, lives) < p).reshape(3, lives, 3).sum(axis=1)
+    assert set(met.ravel().tolist()) <= {math.floor(p * lives), math.ceil(p * lives)}
+
+
+def test_a_fate_in_strata_is_uniform_and_independent_of_another_changes() -> None:
+    changes = world_of(LANDER, ["action invert p=0.5 each"], STEPS).changes
+    u = fates(changes, life_names(2, seeding.EPISODE, 0, 4000, 3, False), 3)
+    assert kstest(u[::3, 0], "uniform").pvalue > 0.01  # the first life of every three, and all of them
+    assert kstest(u[:, 1], "uniform").pvalue > 0.01
+    assert abs(np.corrcoef(u.T)[0, 1]) < 0.03
+
+
+def test_lives_that_choose_and_measure_a_champion_are_drawn_independently() -> None:
+    genomes, world = population(LANDER, 1), world_of(LANDER, ["reward sign p=0.5"], STEPS)
+    shown = []
+    for purpose in (seeding.EPISODE, seeding.SELECTION, seeding.HELD_OUT, seeding.EVALUATE):
+        for part in range(6):
+            which = Episodes(3, purpose, part, 2, True)
+            changed, plain = (
+                play(EnvPoolEngine(LANDER, STEPS, 1), genomes, w, which).returns for w in (world, UNCHANGED)
+            )
+            shown.append((purpose == seeding.EPISODE, int((changed != plain).sum())))
+    assert {met for bred, met in shown if bred} == {1}
+    assert {met for bred, met in shown if not bred} == {0, 1, 2}
 
 
 MANY = ["action invert p=0.5 each", "observation noise=0.05", "reward delay=3 p=0.5", "action delay=2 from=10..40",

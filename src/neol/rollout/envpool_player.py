@@ -130,7 +130,7 @@ class _Lane:
         count = min(self.window, stop - start)
         limit = min(self.max_steps, shard.max_steps or self.max_steps)
         window = new_window(envs, count, shard, start, stop, limit)
-        world = new_world_state(shard.life.world.changes, count, shard.names, ph.output.shape[1])
+        world = new_world_state(shard.life.world.changes, count, shard.names, ph.output.shape[1], shard.fates)
         context = make_context(ph, new_slots(ph, count), window, for_kernels(shard.life), world, first, records)
         dtype = self._envpool.spec.action_array_spec["action"].dtype
         action = window.action.reshape(-1, *task.action_shape)

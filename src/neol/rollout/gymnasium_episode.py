@@ -58,7 +58,7 @@ class SingleSlot:
         self.slots = new_slots(ph, 1)
         window = new_window(1, 1, shard, 0, shard.lives)
         self.trial = window.trial
-        self.world = new_world_state(shard.life.world.changes, 1, shard.names, ph.output.shape[1])
+        self.world = new_world_state(shard.life.world.changes, 1, shard.names, ph.output.shape[1], shard.fates)
         self.window = window
         self.live_as(shard.life)
         self.attributes = Attributes(shard.life.world, self.world) if shard.life.world.attributes else None

@@ -52,7 +52,7 @@ class NativePlayer:
         ph, state = shard.phenotypes, new_state(self.simulator)
         limit = min(self.max_steps, shard.max_steps or self.max_steps)
         window = new_window(1, 1, shard, start, stop, limit)
-        world = new_world_state(shard.life.world.changes, 1, shard.names, ph.output.shape[1])
+        world = new_world_state(shard.life.world.changes, 1, shard.names, ph.output.shape[1], shard.fates)
         life, first = for_kernels(shard.life), np.zeros((0, ph.inputs))
         context = make_context(ph, new_slots(ph, 1), window, life, world, first, records)
         for block in range(start, stop, BLOCK):

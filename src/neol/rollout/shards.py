@@ -18,7 +18,7 @@ from neol.envs.tasks import Task
 from neol.network.normalization import Moments, no_moments
 from neol.network.phenotype import Phenotypes
 from neol.rollout.life import Life, check_life
-from neol.rollout.world import life_names
+from neol.rollout.world import NO_FATES, fates, life_names
 
 EPOCH = 16  # generations that share a pool of reusable environments; generations in different epochs share none
 CHUNK = 512  # environments alive at once, at most
@@ -144,6 +144,7 @@ class Shard(NamedTuple):
     max_steps: int = 0  # of a trial; 0 = the player's own limit
     trials: int = 1  # K
     names: np.ndarray = np.zeros(0, np.uint64)  # u8 (n,) of the lives, where their world changes (world.py)
+    fates: np.ndarray = NO_FATES  # f8 (n, C) whether their changes come to them, where they are drawn in strata
 
     @property
     def lives(self) -> int:
@@ -208,6 +209,15 @@ def _names(which: Episodes, life: Life, genomes: int) -> np.ndarray:
     return np.ascontiguousarray(names.reshape(genomes, drawn)[:, -n:]).ravel()
 
 
+def _fates(which: Episodes, life: Life, names: np.ndarray) -> np.ndarray:
+    """What decides which lives their changes come to, f8 (P N, C): in strata among a genome's lives of a generation.
+
+    Lives that choose and measure a champion are independent of each other, as an interval says; (0, 0) stands for that.
+    """
+    bred = which.purpose == seeding.EPISODE and len(life.world.changes.op)
+    return fates(life.world.changes, names, which.per_genome) if bred else NO_FATES
+
+
 class ShardedRollout:
     """A population's lives, cut into shards as wanted, and put together again in genome order."""
 
@@ -222,6 +232,7 @@ class ShardedRollout:
         self.resets = episodes.generation % EPOCH if self.keep else 0
         self.seeds = _seeds(episodes, episodes.generation - self.resets, phenotypes.size)
         self.names = _names(episodes, life, phenotypes.size)
+        self.fates = _fates(episodes, life, self.names)
         moments = no_moments(self.total, phenotypes.inputs) if life.normal.on else no_moments()
         shape = (phenotypes.size, self.n, self.trials)
         lived = ByTrial(np.zeros(shape), np.zeros(shape, np.int64), np.zeros(shape), episodes.trial_weights)
@@ -235,7 +246,7 @@ class ShardedRollout:
         part = self.phenotypes.part(first, last)
         seeds = self.seeds[start * self.trials : stop * self.trials]
         how = (self.n, self.resets, self.keep, self.max_steps, self.trials)
-        return Shard(part, self.life, seeds, start, *how, self.names[start:stop])
+        return Shard(part, self.life, seeds, start, *how, self.names[start:stop], self.fates[start:stop])
 
     def take(self, start: int, stop: int, played: Played) -> None:
         """Put a shard's results in their places."""

@@ -1,7 +1,8 @@
 """The world between a network and its simulator: changes of observations, actions and rewards, as arrays and kernels.
 
 What happens to a life is drawn when it begins, from its name (u8, by seed, purpose, generation, genome, episode); noise
-is a function of (name, change, step, index). So nothing depends on the order in which lives are played.
+is a function of (name, change, step, index). So nothing depends on the order in which lives are played. A genome's
+lives of a generation are drawn in strata (`fates`): a change with p = 1/2 comes to one of two lives, never to both.
 Legend: C changes (observations' first, then actions', rewards', attributes'), X indices of all changes, M numbers that
 changes remember in a slot, n lives, B slots, O outputs.
 """
@@ -30,6 +31,7 @@ _NEVER = NEVER
 _GOLDEN, _WORLD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
 _S11 = np.uint64(11)
 _2_PI = 2.0 * math.pi
+_BELOW_ONE = 1.0 - 2.0**-53
 
 
 class Changes(NamedTuple):
@@ -61,6 +63,7 @@ class WorldState(NamedTuple):
     """What the lives in flight met, and what their changes remember."""
 
     name: np.ndarray  # u8 (n,) of every life of the shard; (0,) where nothing changes
+    fate: np.ndarray  # f8 (n, C) what decides whether a life has a change; (0, 0) where its name does
     key: np.ndarray  # u8 (B,) the name of the slot's life
     clock: np.ndarray  # i8 (B, 3) steps of the life, steps of the trial, trial
     onset: np.ndarray  # i8 (B, C) when each change begins in this life; NEVER = not at all
@@ -125,13 +128,19 @@ def _nothing() -> Changes:
 UNCHANGED = World(_nothing())
 
 
-def new_world_state(changes: Changes, count: int, names: np.ndarray, outputs: int) -> WorldState:
-    """For `count` slots of networks with so many outputs; names u8 (n,) of the shard's lives."""
+NO_FATES = np.zeros((0, 0))
+
+
+def new_world_state(
+    changes: Changes, count: int, names: np.ndarray, outputs: int, fates: np.ndarray = NO_FATES
+) -> WorldState:
+    """For `count` slots of networks with so many outputs; names u8 (n,) and fates f8 (n, C) of the shard's lives."""
     c = len(changes.op)
     onset, end = (np.full((count, c), NEVER, np.int64) for _ in range(2))
     memory = np.zeros((count, int(changes.memory[-1])))
     felt = np.zeros((count, 1 + outputs))
-    return WorldState(names, np.zeros(count, np.uint64), np.zeros((count, 3), np.int64), onset, end, memory, felt)
+    keys, clock = np.zeros(count, np.uint64), np.zeros((count, 3), np.int64)
+    return WorldState(names, fates, keys, clock, onset, end, memory, felt)
 
 
 @kernel
@@ -151,6 +160,27 @@ def _drawn(key, number, i):
     return np.float64(z >> _S11) * (1.0 / 9007199254740992.0)
 
 
+@kernel
+def fates(changes, names, together):
+    """What decides whether lives have changes, u f8 (n, C), in strata: u8 names (n,) in groups of so many lives.
+
+    Of N lives one has u in [0, 1/N), one in [1/N, 2/N) ...; which, and where in it, is drawn for each change, or group
+    of changes, apart. Each u alone is uniform in [0, 1), and by the life's name where N = 1.
+    """
+    u = np.empty((len(names), len(changes.op)))
+    for c in range(len(changes.op)):
+        draw = changes.draw[c]
+        for life in range(len(names)):
+            first = life - life % together
+            own, rank = _drawn(names[life], draw, 0), 0
+            for other in range(first, first + together):
+                theirs = _drawn(names[other], draw, 0)
+                rank += theirs < own or (theirs == own and other < life)
+            inside = _drawn(mix(names[life]), draw, 0) if together > 1 else own
+            u[life, c] = min((rank + inside) / together, _BELOW_ONE)
+    return u
+
+
 @inlined
 def begin_life(changes, state, b, life):
     """Slot b begins a life: what it will meet, and when."""
@@ -160,7 +190,7 @@ def begin_life(changes, state, b, life):
         state.key[b] = key
         for c in range(len(changes.op)):
             state.onset[b, c] = _NEVER
-            u = _drawn(key, changes.draw[c], 0)
+            u = state.fate[life, c] if len(state.fate) > 0 else _drawn(key, changes.draw[c], 0)
             if changes.share[c, 0] <= u and u < changes.share[c, 1]:
                 number, onset, end = changes.number[c], changes.onset[c], changes.end[c]
                 state.onset[b, c] = onset[0] + np.int64(_drawn(key, number, 1) * (onset[1] - onset[0] + 1))
