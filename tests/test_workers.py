@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 
@@ -291,6 +292,15 @@ def test_soak_two_hundred_generations_of_trouble(tmp_path: Path) -> None:
     failed = [e["kind"] for e in events(tmp_path / "2") if e["event"] == "episode failed"]
     assert len(failed) > 20
     assert set(failed) == {"raised", "timeout", "not finite", "worker died", "wrong observation"}
+
+
+@pytest.mark.usefixtures("nobody_left")
+def test_the_cpu_seconds_of_a_run_are_its_workers_too(tmp_path: Path) -> None:
+    few = {**SMALL, "pop_size": 4, "episodes": 1, "generations": 2, "max_steps": 3, "champion_trials": 1}
+    run = neol.train("trouble:Busy", out=tmp_path, workers=2, **few)
+    timing = np.genfromtxt(tmp_path / "timing.csv", delimiter=",", names=True)
+    assert timing["cpu_seconds"][-1] >= 0.1 * run.summary.env_steps  # that it was busy for, in the workers
+    assert run.summary.cpu_seconds > timing["cpu_seconds"][-1]  # and those that chose the champion
 
 
 # -- what cannot work ---------------------------------------------------------------------------------------------

@@ -135,3 +135,13 @@ class Kitchen(gymnasium.Env):
 class Words(gymnasium.Env):
     observation_space = gymnasium.spaces.Text(5)
     action_space = gymnasium.spaces.Discrete(2)
+
+
+class Busy(Trouble):
+    """Every step takes a tenth of a second of the CPU."""
+
+    def step(self, action: Any) -> Any:
+        until = time.process_time() + 0.1
+        while time.process_time() < until:
+            pass
+        return super().step(action)

@@ -50,6 +50,7 @@ class Engine(Protocol):
     """What plays the episodes of a training run."""
 
     threads: int
+    cpu_seconds: float  # of its worker processes so far
 
     def run(self, phenotypes: Phenotypes, life: Life, episodes: Episodes) -> RolloutResult: ...
 
@@ -61,7 +62,7 @@ class Dispatcher:
 
     def __init__(self, spec: PlayerSpec, backend: WorkerBackend, report: Report | None = None) -> None:
         self.task, self.spec, self.backend = spec.task, spec, backend
-        self.threads = backend.size
+        self.threads, self.cpu_seconds = backend.size, 0.0
         self._report = report or (lambda event: None)
         self._idle: set[int] = set()
         self._ticket = 0
@@ -101,6 +102,7 @@ class Dispatcher:
                 self.backend.replace(event.worker)
                 continue
             self._idle.add(event.worker)
+            self.cpu_seconds += event.value.cpu_seconds if event.kind == PLAYED else 0.0
             if event.kind == PLAYED and event.ticket == self._ticket:
                 plan.take(*busy.pop(event.worker), event.value)
                 survived = True

@@ -18,7 +18,7 @@ from neol.errors import NeolError
 from neol.rollout import ipc, ray_reaper
 from neol.rollout.dispatcher import DIED, NOTHING, WorkerEvent
 from neol.rollout.shards import Played, Shard
-from neol.rollout.worker_process import PLAYED, READY, PlayerSpec, Watchdog, make_player
+from neol.rollout.worker_process import PLAYED, READY, PlayerSpec, Watchdog, make_player, timed
 from neol.seeding import seed_global_generators
 from neol.system import process_id
 
@@ -36,7 +36,7 @@ class _Actor:
         return True
 
     def play(self, shard: Shard) -> Played:
-        return self.player.play(_own(shard))
+        return timed(self.player, _own(shard))
 
 
 def _own(value: Any) -> Any:

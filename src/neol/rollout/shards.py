@@ -174,6 +174,7 @@ class Played(NamedTuple):
     records: EpisodeRecords
     failures: tuple[Failure, ...] = ()
     retries: int = 0  # times that an episode failed and was then lived through
+    cpu_seconds: float = 0.0  # that a worker process took over it
 
 
 class Player(Protocol):
@@ -276,6 +277,8 @@ class ShardedRollout:
 
 class LocalEngine:
     """A player in this process."""
+
+    cpu_seconds = 0.0  # all of them are this process's own
 
     def __init__(self, task: Task, player: Player, threads: int = 1) -> None:
         self.task, self.player, self.threads = task, player, threads

@@ -33,7 +33,7 @@ from neol.rollout.gymnasium_episode import SingleSlot
 from neol.rollout.gymnasium_player import GymnasiumPlayer
 from neol.rollout.life import life_of
 from neol.rollout.native_player import NativePlayer
-from neol.rollout.shards import Player, Shard, new_records
+from neol.rollout.shards import Played, Player, Shard, new_records
 from neol.seeding import seed_global_generators
 from neol.system import die_with_parent, process_id
 
@@ -60,6 +60,12 @@ def make_player(spec: PlayerSpec, watch: Callable[[int], float] | None = None) -
     if spec.engine == "native":
         return NativePlayer(spec.task, spec.max_steps, spec.threads)
     return GymnasiumPlayer(spec.task, spec.max_steps, spec.fresh, spec.retries, watch)
+
+
+def timed(player: Player, shard: Shard) -> Played:
+    """A shard played, and what that took of this process's CPU."""
+    began = time.process_time()
+    return player.play(shard)._replace(cpu_seconds=time.process_time() - began)
 
 
 class Watchdog:
@@ -156,7 +162,7 @@ def serve(requests: int, replies: int, words: int, place: int) -> None:
         while True:
             ticket, shard = inbox.get()
             start = shard.start
-            reply(PLAYED, player.play(shard), ticket)
+            reply(PLAYED, timed(player, shard), ticket)
     except Exception as e:  # not an episode's: the player reports those
         reply(CANNOT, str(e) if isinstance(e, NeolError) else f"{type(e).__name__}: {e}", ticket)
 

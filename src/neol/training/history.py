@@ -39,7 +39,7 @@ class TimingRow(NamedTuple):
     rollout_seconds: float  # of this generation: in the simulator and the networks
     outer_seconds: float  # of this generation: all else
     steps_per_second: float
-    cpu_seconds: float  # of this process and its threads, since the run began
+    cpu_seconds: float  # of this process, its threads and its workers, since the run began
 
 
 class History:

@@ -88,12 +88,16 @@ class Training:
         because = f" ({self.resolved.why})" if r.engine == "gymnasium" and "EnvPool" in self.resolved.why else ""
         return f"{self.task.name} on {r.engine}{because}, {count} {where}{'s' * (count > 1)}."
 
+    def _cpu_seconds(self) -> float:
+        """Of this process and of the workers' that play for it."""
+        return time.process_time() + self.engine.cpu_seconds
+
     def compile(self, genomes: Genomes) -> Phenotypes:
         return self.encoding.compile(genomes)
 
     def advance(self) -> Generation:
         """Evaluate the population, record it, and make the next one."""
-        started, cpu = time.monotonic(), time.process_time()
+        started, cpu = time.monotonic(), self._cpu_seconds()
         settled = self.fraction_done() >= self.config.rollout.normalize_share
         genomes = population(self.outer.ask(), "ask")
         phenotypes = self.compile(genomes)
@@ -122,7 +126,7 @@ class Training:
             self.outer.tell(outcome._replace(fitness=self.novelty.blend(fitness, result.moments)))
             check_advanced(self.outer, row.generation)
             spent = time.monotonic() - started
-            self.history.add(row, rollout_seconds, spent, time.process_time() - cpu, result.env_steps)
+            self.history.add(row, rollout_seconds, spent, self._cpu_seconds() - cpu, result.env_steps)
         rate = self.history.timing[-1].steps_per_second
         return Generation(row.columns(), rate, self.fraction_done(), False, genomes, fitness, result)
 
@@ -318,7 +322,7 @@ class Training:
         run_folder.write_atomic(self.folder / run_folder.CHAMPION, document)
 
     def finish(self, status: str) -> NeolSummary:
-        started, cpu = time.monotonic(), time.process_time()
+        started, cpu = time.monotonic(), self._cpu_seconds()
         how = (self.candidates(), self.compile, self.life, self.encoding.network, self.test_world)
         chosen = champion.choose_champion(self.engine, self.task, self.config, *how)
         self._write_champion(chosen.json, chosen.genome)
@@ -331,7 +335,7 @@ class Training:
             env_steps=self.history.env_steps,
             wall_seconds=timing[-1].wall_seconds + time.monotonic() - started,
             steps_per_second=self.history.env_steps / sum(t.rollout_seconds + t.outer_seconds for t in timing),
-            cpu_seconds=timing[-1].cpu_seconds + time.process_time() - cpu,
+            cpu_seconds=timing[-1].cpu_seconds + self._cpu_seconds() - cpu,
             best_fitness=self.history.best_fitness,
             **chosen.facts,
             cppn_parameters=None if cppn is None else len(cppn.weight) + len(cppn.node_id),
