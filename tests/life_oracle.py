@@ -49,7 +49,7 @@ def fate(name: int, number: int, together: Sequence[int]) -> float:
     if len(together) < 2:
         return drawn(name, number, 0)
     stratum = sorted(together, key=lambda other: drawn(other, number, 0)).index(name)
-    return (stratum + drawn(mix(name), number, 0)) / len(together)
+    return (stratum + drawn(mix(together[0]), number, 0)) / len(together)
 
 
 class World:

@@ -162,10 +162,13 @@ def test_what_is_drawn_follows_its_probability_and_its_range() -> None:
 @given(st.integers(0, 2**63 - 1), st.integers(1, 8), st.sampled_from([0.1, 0.25, 0.5, 0.75, 1.0]))
 def test_of_the_lives_of_a_generation_each_world_gets_its_share(seed: int, lives: int, p: float) -> None:
     """Of N lives a change with probability p comes to floor(p N) or one more, whoever else is changed."""
-    changes = world_of(LANDER, [f"action invert p={p} each", f"reward sign p={p}"], STEPS).changes
-    names = life_names(seed, seeding.EPISODE, 5, 3, lives, False)
-    met = (fates(changes, names, lives) < p).reshape(3, lives, 3).sum(axis=1)
-    assert set(met.ravel().tolist()) <= {math.floor(p * lives), math.ceil(p * lives)}
+    texts = [f"action invert p={p} each", "reward delay=1 p=0.3 group=g", f"reward sign p={min(p, 0.7)} group=g"]
+    changes = world_of(LANDER, texts, STEPS).changes
+    u = fates(changes, life_names(seed, seeding.EPISODE, 5, 3, lives, False), lives)
+    low, high = changes.share.T
+    met = ((low <= u) & (u < high)).reshape(3, lives, 4).sum(axis=1)
+    for c, share in enumerate((p, p, 0.3, min(p, 0.7))):
+        assert set(met[:, c].tolist()) <= {math.floor(share * lives), math.ceil(share * lives)}
 
 
 def test_a_fate_in_strata_is_uniform_and_independent_of_another_changes() -> None:

@@ -164,20 +164,18 @@ def _drawn(key, number, i):
 def fates(changes, names, together):
     """What decides whether lives have changes, u f8 (n, C), in strata: u8 names (n,) in groups of so many lives.
 
-    Of N lives one has u in [0, 1/N), one in [1/N, 2/N) ...; which, and where in it, is drawn for each change, or group
-    of changes, apart. Each u alone is uniform in [0, 1), and by the life's name where N = 1.
+    N lives have u = (0 + v) / N, (1 + v) / N ...; v, and who has which, is drawn for each change, or group of changes,
+    apart. So a share p of [0, 1) has floor(p N) or ceil(p N) of them; each u alone is uniform, by its name where N = 1.
     """
-    u = np.empty((len(names), len(changes.op)))
+    u, own = np.empty((len(names), len(changes.op))), np.empty(together)
     for c in range(len(changes.op)):
-        draw = changes.draw[c]
-        for life in range(len(names)):
-            first = life - life % together
-            own, rank = _drawn(names[life], draw, 0), 0
-            for other in range(first, first + together):
-                theirs = _drawn(names[other], draw, 0)
-                rank += theirs < own or (theirs == own and other < life)
-            inside = _drawn(mix(names[life]), draw, 0) if together > 1 else own
-            u[life, c] = min((rank + inside) / together, _BELOW_ONE)
+        for first in range(0, len(names), together):
+            for e in range(together):
+                own[e] = _drawn(names[first + e], changes.draw[c], 0)
+            v = _drawn(mix(names[first]), changes.draw[c], 0) if together > 1 else own[0]
+            order = np.argsort(own, kind="mergesort")  # stable
+            for rank in range(together):
+                u[first + order[rank], c] = min((rank + v) / together, _BELOW_ONE)
     return u
 
 
