@@ -169,6 +169,7 @@ def draw_adaptation(
                 "top", functions=(lambda x: (x - none) / (full - none), lambda s: none + s * (full - none))
             )
             top.set_xlabel("adaptation score: 0 = best control, 1 = oracle", size=FONT, color=INK)
+            top.xaxis.get_major_locator().set_params(nbins=6)  # its numbers do not touch
             top.tick_params(labelsize=FONT, color=EDGE, labelcolor=INK)
             top.spines["top"].set_color(EDGE)
         axes.axvline(none, color=MUTED, lw=1.0, ls=(0, (4, 2)))
