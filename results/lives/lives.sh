@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The map: worlds that change x plastic arms x every control, seed by seed. One core; about 80 s a run on the lander, 15 s on a cartpole, 5 to 15
-# minutes on MuJoCo's. Resumable; where runs/ is not kept, it goes on from what stands in results/lives.
+# The map: worlds that change x plastic arms x every control, seed by seed. One core; a minute of it a run on the lander (PPO: four), 20 s on a
+# cartpole, two minutes on the half-cheetah. Resumable; where runs/ is not kept, it goes on from what stands in results/lives.
 #   results/lives/lives.sh lunarlander|cartpole-mass|cartpole-gravity|hopper|halfcheetah-direction|ant-dead-leg
 set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}

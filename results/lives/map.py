@@ -12,7 +12,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from neol import stats
-from neol.report.adaptation import Adapted, adapted, verdict
+from neol.report.adaptation import MET, Adapted, adapted, verdict
+from neol.report.tables import interval_cell, p_cell
 from neol.studies.plan import CONTROL_ROLE, ORACLE, PLASTIC
 from neol.studies.study import Study
 
@@ -28,9 +29,7 @@ def score(study: Study, found: Adapted, arm: str) -> str:
     if arm in found.scores and found.task in OPTIMUM:
         controls = [r for a, r in found.returns.items() if study.roles[a] == CONTROL_ROLE]
         s = stats.adaptation_score(found.returns[arm], controls, [OPTIMUM[found.task]] * 2, 0)
-    if s is None:
-        return ""
-    return f"{s.estimate:.2f}" + ("" if s.low is None else f" ({s.low:.2f} to {s.high:.2f})")
+    return interval_cell(s, 2)[0] if arm in found.scores else ""
 
 
 def world(study: Study, found: Adapted) -> list[str]:
@@ -61,14 +60,8 @@ def claim(study: Study, found: Adapted) -> list[str]:
     tests = stats.compare(found.task, found.returns, [(arm, FIXED) for arm in evolved], 0)
     rows = []
     for t in tests:
-        d = t.difference
-        interval = (
-            ""
-            if d is None
-            else f"{d.estimate:+,.1f}" + ("" if d.low is None else f" ({d.low:+,.1f} to {d.high:+,.1f})")
-        )
-        p = "" if t.p_holm is None else f"{t.p_holm:.2g}"
-        rows.append(f"| {found.task} | {study.label(t.arm)} | {t.n}, {t.n_against} | {interval} | {p} |")
+        cells = (study.label(t.arm), f"{t.n}, {t.n_against}", interval_cell(t.difference)[0], p_cell(t.p_holm)[0])
+        rows.append(f"| {found.task} | {' | '.join(cells)} |")
     return rows
 
 
@@ -78,7 +71,7 @@ def main() -> None:
         study = Study(folder)
         for found in adapted(study):
             parts += world(study, found)
-            if found.what == "the world of training":
+            if found.what == MET:
                 claims += claim(study, found)
     print("# Where does learning in life pay?\n\n`python results/lives/map.py > results/lives/map.md`\n")
     print("\n".join(parts))
