@@ -131,8 +131,9 @@ def test_train_and_evaluate_import_neither_torch_nor_jax_nor_matplotlib(tmp_path
 # -- environments ------------------------------------------------------------------------------------------------------
 
 
-def test_a_reset_is_neither_a_step_nor_a_reward() -> None:
-    env = PoolEnv(TASKS["cartpole"], np.arange(5, dtype=np.int32), 30)
+@pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
+def test_a_reset_is_neither_a_step_nor_a_reward(engine: str) -> None:
+    env = PoolEnv(TASKS["cartpole"], np.arange(5, dtype=np.int32), 30, engine=engine)
     rng = np.random.default_rng(0)
     env.reset()
     pending = np.zeros(5)

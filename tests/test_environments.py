@@ -29,7 +29,7 @@ from neol.envs.spaces import (
     read_action,
     read_observation,
 )
-from neol.envs.tasks import TASKS, Task
+from neol.envs.tasks import CHANGING_TASKS, TASKS, Task
 from neol.errors import NeolError
 from neol.neat.evolution import Neat
 from neol.network.actions import ARGMAX, BINARY, BOUNDED, FREE, Component
@@ -339,3 +339,12 @@ def test_the_example_of_an_environment_of_ones_own_runs(tmp_path: Path, capsys: 
     example["main"](str(tmp_path), generations=2)
     assert "with plasticity" in capsys.readouterr().out
     assert (tmp_path / "river" / "champion.json").is_file() and (tmp_path / "river.gif").stat().st_size > 1000
+
+
+def test_advice_to_those_who_write_mujocos_models_is_not_shown_to_those_who_use_them(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    env = make(CHANGING_TASKS["halfcheetah-direction"])
+    env.reset(seed=0)
+    env.close()
+    assert capfd.readouterr() == ("", "")

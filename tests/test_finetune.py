@@ -21,6 +21,7 @@ from finetune_lab import CASES, CHOICE, PPO, TINY, hybrid_config
 from quick_xla import quick_xla
 
 import neol
+from neol.baselines.pools import GymnasiumPool
 from neol.cli.main import main
 from neol.envs.tasks import TASKS
 from neol.errors import NeolError
@@ -28,7 +29,7 @@ from neol.gradients import settings as finetune_settings
 from neol.gradients.jax_network import parameters_of
 from neol.gradients.memory import Memory
 from neol.gradients.settings import FinetuneConfig, finetune_config
-from neol.gradients.vec_env import GymnasiumEnvs, NetworkEnv, simulators
+from neol.gradients.vec_env import NetworkEnv, simulators
 from neol.network.actions import action_map
 from neol.network.normalization import IDENTITY
 from neol.network.step import decode
@@ -141,26 +142,6 @@ def test_outputs_become_actions_as_the_kernels_decode_them() -> None:
             decode(row, action_map(task.components), action)
         assert np.allclose(env._decoded(outputs), expected)
         env.close()
-
-
-def test_gymnasiums_environments_end_and_begin_as_envpools_do() -> None:
-    env = GymnasiumEnvs(TASKS["cartpole"], np.arange(3, dtype=np.int32), 30)
-    first = env.reset()
-    again = GymnasiumEnvs(TASKS["cartpole"], np.arange(3, dtype=np.int32), 30)
-    assert np.array_equal(first, again.reset()) and first.dtype == np.float32
-    rng, pending = np.random.default_rng(0), np.zeros(3)
-    for _ in range(120):
-        observations, rewards, done, infos = env.step(rng.integers(0, 2, (3, 1)))
-        assert (rewards == 1.0).all()
-        pending = np.where(done, 0, pending + 1)
-        assert (np.abs(observations[done]) <= 0.05).all()  # where CartPole starts
-        for i in np.flatnonzero(done):
-            last = infos[i]["terminal_observation"]
-            fell = abs(last[0]) > 2.4 or abs(last[2]) > 12 * np.pi / 180
-            assert fell != infos[i]["TimeLimit.truncated"]
-    assert env.env_steps == 360 == sum(steps for _, steps in env.finished) + pending.sum()
-    env.close()
-    again.close()
 
 
 # -- runs --------------------------------------------------------------------------------------------------------------
@@ -419,4 +400,5 @@ def test_an_environment_that_is_not_ours_can_be_finetuned_too() -> None:
     resolved = resolve(neol.configure("MountainCarContinuous-v0", max_env_steps=10).config)
     config = finetune_config(resolved.config, resolved.task, "sac")
     assert config.hyperparameters["gamma"] == 0.99
-    assert isinstance(simulators(resolved.task, resolved.engine, np.arange(1), 10), GymnasiumEnvs)
+    inside = simulators(resolved.task, resolved.engine, np.arange(1), 10)
+    assert isinstance(inside._pool, GymnasiumPool)

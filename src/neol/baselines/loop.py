@@ -20,12 +20,13 @@ from neol import seeding
 from neol.arrays import Array, checked, same
 from neol.baselines import settings as baseline_settings
 from neol.baselines.policy import Policy, from_arrays, play, save_policy
+from neol.baselines.pools import engine_for
 from neol.baselines.sbx import PACKAGES, Learner, require_packages
 from neol.baselines.settings import BaselineConfig, baseline_config, find_task
-from neol.config.changes import has_attributes
 from neol.envs.registry import choose_engine
 from neol.errors import NeolError
-from neol.rollout.world import life_names
+from neol.rollout.attributes import check_attributes
+from neol.rollout.world import life_names, world_of
 from neol.system import uninterrupted
 from neol.training import run_folder
 from neol.training.champion import select
@@ -147,7 +148,7 @@ class BaselineTraining:
             best_so_far=self.history.rows[-1].more["best_so_far"],
             **facts,
             parameters=chosen.parameters,
-            engine="native" if self.task.native else "envpool",
+            engine=engine_for(self.task, self.learner.world),
             executor="local",
             threads=config.threads,
             events=count_events(self.folder),
@@ -201,7 +202,9 @@ def train_config(
     """The same with a whole configuration."""
     require_packages()
     task = find_task(config.task)
-    choose_engine(task, "native" if task.native else "envpool", has_attributes(config.change))
+    world = world_of(task, config.change, config.max_steps)
+    choose_engine(task, engine_for(task, world), bool(world.attributes))  # or a sentence why not
+    check_attributes(task, world)
     told: list[Observer] = [*observers, *([Callback(callback)] if callback else [])]
     if wanted_here() if progress is None else progress:
         told.append(TrainingProgress())

@@ -1,4 +1,4 @@
-"""Environments for baselines, many at once: EnvPool's, our own simulators', and either in a world that changes.
+"""Environments for gradient learners, many at once: EnvPool's, our own, Gymnasium's; and worlds that change.
 
 A pool has one environment per seed. `reset` begins episodes in some of them, `step` goes on in some; rows come with the
 ids that they are of, in any order.
@@ -7,13 +7,20 @@ Legend: B environments, n of them at once, I inputs, O outputs, S size of a simu
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from neol.envs.registry import make
 from neol.envs.simulators import begin, look, move, new_state, simulator
+from neol.envs.spaces import Flattener
 from neol.envs.tasks import Task
+from neol.errors import NeolError
 from neol.jit import kernel
+from neol.network.actions import action_reader
+from neol.rollout.attributes import Attributes, ChangedEnv
 from neol.rollout.envpool_player import field, make_envpool
 from neol.rollout.world import (
     World,
@@ -36,6 +43,7 @@ class Rows(NamedTuple):
     observations: np.ndarray  # (n, I)
     rewards: np.ndarray  # (n,) what is learned from
     done: np.ndarray  # b1 (n,)
+    failed: np.ndarray  # b1 (n,) done, and nothing comes after it: an end that is no limit of time
     counted: np.ndarray  # (n,) rewards as a life's return counts them
 
 
@@ -66,8 +74,8 @@ class EnvPool:
     def _receive(self) -> Rows:
         state = self._pool._recv()
         who, observations, rewards, done = (state[k] for k in self._keys)
-        rows = observations.reshape(len(who), -1)
-        return Rows(who.astype(np.int32), rows, rewards, done.astype(bool), rewards)
+        rows, over = observations.reshape(len(who), -1), done.astype(bool)
+        return Rows(who.astype(np.int32), rows, rewards, over, over, rewards)
 
     def close(self) -> None:
         self._pool.close()
@@ -87,17 +95,23 @@ class NativePool:
         _begin_all(*self.simulator, self._next, self._states, ids, observations)
         self._next[ids] += 1
         self._steps[ids] = 0
-        return Rows(ids, observations, np.zeros(len(ids)), np.zeros(len(ids), bool), np.zeros(len(ids)))
+        return _begun(ids, observations)
 
     def step(self, ids: np.ndarray, actions: np.ndarray) -> Rows:
         observations, rewards = np.zeros((len(ids), self._inputs)), np.zeros(len(ids))
         rows = actions.astype(np.float64).reshape(len(ids), -1)
         over = _step_all(*self.simulator, self._states, ids, rows, observations, rewards)
         self._steps[ids] += 1
-        return Rows(ids, observations, rewards, over | (self._steps[ids] >= self._longest), rewards)
+        return Rows(ids, observations, rewards, over | (self._steps[ids] >= self._longest), over, rewards)
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def _begun(ids: np.ndarray, observations: np.ndarray) -> Rows:
+    """Rows of episodes that begin."""
+    n = len(ids)
+    return Rows(ids, observations, np.zeros(n), np.zeros(n, bool), np.zeros(n, bool), np.zeros(n))
 
 
 @kernel
@@ -116,6 +130,66 @@ def _step_all(kind, parameters, states, ids, actions, observations, rewards):
     return over
 
 
+class GymnasiumPool:
+    """Gymnasium's environments, stepped one after the other. An environment's first episode has its seed; those that
+    follow go on in its own generator. One that fails ends the run with a NeolError."""
+
+    def __init__(self, task: Task, seeds: np.ndarray, longest: int) -> None:
+        self._task, self._longest, self._flat = task, longest, Flattener(task.leaves)
+        self._seeds: list[int | None] = np.asarray(seeds).tolist()
+        self._steps = np.zeros(len(seeds), np.int64)
+        self._action = np.zeros(len(task.components))
+        self._read = action_reader(self._action, task.components, task.action_shape, task.action_dtype)
+        self.envs: list[Any] = []
+        try:
+            for _ in self._seeds:
+                self.envs.append(self._attempt(partial(make, task)))
+        except NeolError:
+            self.close()
+            raise
+
+    def reset(self, ids: np.ndarray) -> Rows:
+        return _begun(ids, np.array([self._begin(b) for b in ids.tolist()]))
+
+    def _begin(self, b: int) -> np.ndarray:
+        seed, self._seeds[b] = self._seeds[b], None
+        self._steps[b] = 0
+        return self._inputs(self._attempt(partial(self.envs[b].reset, seed=seed))[0], 0.0)
+
+    def step(self, ids: np.ndarray, actions: np.ndarray) -> Rows:
+        observations, rewards = [], np.zeros(len(ids))
+        failed, cut = np.zeros(len(ids), bool), np.zeros(len(ids), bool)
+        for r, b in enumerate(ids.tolist()):
+            self._action[:] = actions[r]
+            observation, reward, failed[r], cut[r], _ = self._attempt(partial(self.envs[b].step, self._read()))
+            observations.append(self._inputs(observation, reward))
+            rewards[r] = reward
+        self._steps[ids] += 1
+        done = failed | cut | (self._steps[ids] >= self._longest)
+        return Rows(ids, np.array(observations), rewards, done, failed, rewards)
+
+    def _inputs(self, observation: Any, reward: Any) -> np.ndarray:
+        """The inputs f8 (I,) that an observation is."""
+        row: np.ndarray = self._attempt(partial(self._flat, observation)).copy()
+        if not (np.isfinite(row).all() and np.isfinite(reward)):
+            raise NeolError(
+                f"an episode of '{self._task.name}' failed: reward {reward!r}, observation {observation!r}."
+            )
+        return row
+
+    def _attempt(self, do: Callable[[], Any]) -> Any:
+        try:
+            return do()
+        except NeolError:
+            raise
+        except Exception as e:  # an environment may raise anything
+            raise NeolError(f"an episode of '{self._task.name}' failed: {type(e).__name__}: {e}") from e
+
+    def close(self) -> None:
+        for env in self.envs:
+            env.close()
+
+
 class ChangedPool:
     """A pool in a world that changes. Every episode is a life: the first of environment b has names[b], u8."""
 
@@ -123,17 +197,27 @@ class ChangedPool:
         self._pool, self._changes, self._first = pool, world.changes, names
         self._state: Any = new_world_state(world.changes, len(names), names.copy(), outputs)
         self._lives = np.zeros(len(names), np.uint64)
+        self._attributes: list[ChangedEnv] = []  # of every environment, where a world changes any
+        if isinstance(pool, GymnasiumPool) and world.attributes:
+            self._attributes = [Attributes(world, self._state, b).of(env) for b, env in enumerate(pool.envs)]
 
     def reset(self, ids: np.ndarray) -> Rows:
+        for changed in self._those(ids):
+            changed.restore()
         rows = self._pool.reset(ids)
         observations = rows.observations.astype(np.float64)
         _begin_lives(self._changes, self._state, self._first, self._lives, rows.ids, observations)
         return rows._replace(observations=observations)
 
+    def _those(self, ids: np.ndarray) -> list[ChangedEnv]:
+        return [self._attributes[b] for b in ids.tolist()] if self._attributes else []
+
     def step(self, ids: np.ndarray, actions: np.ndarray) -> Rows:
         changed = np.array(actions, np.float64)
         if changed.ndim == 2:  # what is chosen among a few is as it is (settings.py refuses changes of it)
             _act(self._changes, self._state, ids, changed)
+        for env in self._those(ids):
+            env.update()
         rows = self._pool.step(ids, changed)
         observations, felt, counted = (np.array(a, np.float64) for a in (rows.observations, rows.rewards, rows.counted))
         _earn(self._changes, self._state, rows.ids, observations, felt, counted)
@@ -168,7 +252,21 @@ def _earn(changes, state, ids, observations, felt, counted):
         enter_observation(changes, state, b, observations[r])
 
 
-def open_pool(task: Task, seeds: np.ndarray, longest: int, threads: int, world: World, names: np.ndarray) -> Pool:
+def engine_for(task: Task, world: World) -> str:
+    """Who plays a task of ours in this world: only Gymnasium's environments have attributes to change."""
+    return "gymnasium" if world.attributes else "native" if task.native else "envpool"
+
+
+def open_pool(
+    task: Task, seeds: np.ndarray, longest: int, threads: int, world: World, names: np.ndarray, engine: str = ""
+) -> Pool:
     """The environments of a task, one per seed, in this world. names u8 (B,): of their first lives."""
-    pool = NativePool(task, seeds, longest) if task.native else EnvPool(task, seeds, longest, threads)
+    pool: Pool
+    match engine or engine_for(task, world):
+        case "native":
+            pool = NativePool(task, seeds, longest)
+        case "gymnasium":
+            pool = GymnasiumPool(task, seeds, longest)
+        case _:
+            pool = EnvPool(task, seeds, longest, threads)
     return ChangedPool(pool, world, names, task.n_outputs) if len(world.changes.op) else pool

@@ -64,6 +64,12 @@ _TUNED: dict[tuple[str, str], dict[str, Any]] = {
     },
     ("sac", "hopper"): {"learning_starts": 10_000},
 }  # fmt: skip
+# Nobody has tuned them for bodies that change: the zoo's defaults for MuJoCo, PPO's rollouts of 2,048 steps in eight
+# environments at once, which takes a fifth of the time.
+for _task in ("halfcheetah-direction", "ant-dead-leg"):
+    _TUNED["ppo", _task] = {"normalize": True, "n_envs": 8, "n_steps": 256}
+    _TUNED["sac", _task] = {"learning_starts": 10_000}
+_TUNED |= {("ppo", task): _TUNED["ppo", "cartpole"] for task in ("cartpole-mass", "cartpole-gravity")}
 
 # Nobody has tuned them for simulators of our own: the libraries' defaults, with eight environments.
 _NATIVE: dict[str, dict[str, Any]] = {"ppo": {"n_envs": 8, "n_steps": 500, "batch_size": 200}, "sac": {}}
@@ -71,8 +77,9 @@ _NATIVE: dict[str, dict[str, Any]] = {"ppo": {"n_envs": 8, "n_steps": 500, "batc
 # Env steps from one line of history.csv, and checkpoint, to the next. Environments start anew there, so each of them
 # should have played some whole episodes in between.
 _INTERVAL = {
-    ("ppo", "cartpole"): 10_240, ("ppo", "lunarlander"): 65_536, ("ppo", "bipedalwalker"): 131_072,
-    ("ppo", "hopper"): 20_480,
+    ("ppo", "lunarlander"): 65_536, ("ppo", "bipedalwalker"): 131_072,
+    **{("ppo", task): 10_240 for task in ("cartpole", "cartpole-mass", "cartpole-gravity")},
+    **{("ppo", task): 20_480 for task in ("hopper", "halfcheetah-direction", "ant-dead-leg")},
 }  # fmt: skip
 _SAC_INTERVAL = 10_000
 _NATIVE_INTERVAL = 40_000
@@ -167,8 +174,9 @@ def tuned_for(algorithm: str, task: str) -> Mapping[str, Any]:
 
 def find_task(name: str) -> Task:
     """One of our tasks, by its name or its id."""
-    own = {**TASKS, **{t.name: t for t in CHANGING_TASKS.values() if t.native}}
-    task = next((t for t in own.values() if name in (t.name, t.id)), None)
+    own = TASKS | {t.name: t for t in CHANGING_TASKS.values() if t.native or ("ppo", t.name) in _TUNED}
+    by_id = {t.id: t for t in own.values() if t.name in TASKS or t.native}  # Ant-v4 is not the ant with a dead leg
+    task = own.get(name) or by_id.get(name)
     if task is None:
         raise NeolError(f"unknown task '{name}'; baselines have settings for our own. {nearest(name, own)}")
     return task

@@ -33,6 +33,7 @@ class PoolEnv:
         threads: int = 1,
         world: World = UNCHANGED,
         names: np.ndarray | None = None,  # u8 (B,) of the first lives, where the world changes
+        engine: str = "",  # envpool, native or gymnasium; empty: whoever plays such a world
     ) -> None:
         from gymnasium import spaces
 
@@ -47,7 +48,7 @@ class PoolEnv:
         self.env_steps, self.seconds = 0, 0.0
         self._max_steps = max_steps
         named = np.zeros(len(seeds), np.uint64) if names is None else names
-        self._pool = open_pool(task, seeds, max_steps + 1, min(threads, len(seeds)), world, named)
+        self._pool = open_pool(task, seeds, max_steps + 1, min(threads, len(seeds)), world, named, engine)
         self._ids = np.arange(self.num_envs, dtype=np.int32)
         self._returns, self._steps = np.zeros(self.num_envs), np.zeros(self.num_envs, np.int64)
         self._actions = np.zeros(0)
@@ -58,7 +59,7 @@ class PoolEnv:
 
     def _reset(self, ids: np.ndarray) -> np.ndarray:
         self._returns[ids], self._steps[ids] = 0.0, 0
-        return _ordered(self._pool.reset(ids))[0]
+        return _ordered(self._pool.reset(ids)).observations
 
     def step_async(self, actions: np.ndarray) -> None:
         self._actions = actions
@@ -69,16 +70,17 @@ class PoolEnv:
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         """Observations f4 (B, I), rewards f4 (B,), done (B,), infos; the first of the next episode where one ended."""
         started = time.perf_counter()
-        observations, rewards, failed, counted = _ordered(self._pool.step(self._ids, np.asarray(actions)))
+        rows = _ordered(self._pool.step(self._ids, np.asarray(actions)))
+        observations, rewards = rows.observations, rows.rewards
         self.env_steps += self.num_envs
-        self._returns += counted
+        self._returns += rows.counted
         self._steps += 1
-        done = failed | (self._steps == self._max_steps)
+        done = rows.done | (self._steps == self._max_steps)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         ended = self._ids[done]
         if len(ended):
             for i in ended:
-                infos[i] = {"terminal_observation": observations[i].copy(), "TimeLimit.truncated": not failed[i]}
+                infos[i] = {"terminal_observation": observations[i].copy(), "TimeLimit.truncated": not rows.failed[i]}
                 self.finished.append((float(self._returns[i]), int(self._steps[i])))
             observations[ended] = self._reset(ended)
         self.seconds += time.perf_counter() - started
@@ -98,10 +100,8 @@ class PoolEnv:
         return [False] * self.num_envs
 
 
-def _ordered(rows: Rows) -> tuple[np.ndarray, ...]:
-    """Observations, rewards, done and counted rewards, in the order of the ids."""
-    order = np.argsort(rows.ids)
-    observations, rewards, counted = (
-        a[order].astype(np.float32) for a in (rows.observations, rows.rewards, rows.counted)
-    )
-    return observations, rewards, rows.done[order], counted
+def _ordered(rows: Rows) -> Rows:
+    """In the order of the ids; observations and rewards f4, as SBX learns from them."""
+    ordered = Rows(*(a[np.argsort(rows.ids)] for a in rows))
+    numbers = (a.astype(np.float32) for a in (ordered.observations, ordered.rewards, ordered.counted))
+    return ordered._replace(**dict(zip(("observations", "rewards", "counted"), numbers, strict=True)))

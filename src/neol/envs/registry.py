@@ -205,7 +205,8 @@ def _registered(env_id: str, arguments: dict[str, Any], render_mode: str | None)
             arguments = {**arguments, "render_mode": render_mode}  # None too: its default may open a window
 
     def made(**rest: Any) -> Any:
-        return gymnasium.make(spec, disable_env_checker=True, max_episode_steps=-1, **rest)
+        with _quiet_mujoco():
+            return gymnasium.make(spec, disable_env_checker=True, max_episode_steps=-1, **rest)
 
     return _called(made, arguments, render_mode, creator)
 
@@ -258,6 +259,20 @@ def suppressed() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+@contextmanager
+def _quiet_mujoco() -> Iterator[None]:
+    """MuJoCo's advice to those who write models (a line for each HalfCheetah) is not for those who use them."""
+    mujoco: Any = sys.modules.get("mujoco")  # imported with the environment's module, where it is needed
+    before = mujoco and mujoco.get_mju_user_warning()
+    if mujoco:
+        mujoco.set_mju_user_warning(lambda _: None)
+    try:
+        yield
+    finally:
+        if mujoco:
+            mujoco.set_mju_user_warning(before)
 
 
 def choose_engine(task: Task, engine: str, attributes: bool = False) -> tuple[str, str]:

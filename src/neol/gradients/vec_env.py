@@ -9,95 +9,23 @@ Legend: B environments, I inputs, n nodes, A action components.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from neol.baselines.vec_env import PoolEnv
-from neol.envs.registry import make
-from neol.envs.spaces import Flattener
 from neol.envs.tasks import TASKS, Task
-from neol.errors import NeolError
 from neol.gradients.jax_network import Parameters
 from neol.gradients.memory import Memory
-from neol.network.actions import ARGMAX, BOUNDED, action_map, action_reader
+from neol.network.actions import ARGMAX, BOUNDED, action_map
 from neol.network.normalization import CLIP, Normalization
 
 
-class GymnasiumEnvs:
-    """Gymnasium's environments, one after the other, with what NetworkEnv needs of PoolEnv."""
-
-    def __init__(self, task: Task, seeds: np.ndarray, max_steps: int) -> None:
-        self.num_envs, self.env_steps, self.seconds = len(seeds), 0, 0.0
-        self.finished: list[tuple[float, int]] = []
-        self._task, self._max_steps = task, max_steps
-        self._seeds: list[int | None] = seeds.tolist()
-        self._envs = [make(task) for _ in self._seeds]
-        self._flat = Flattener(task.leaves)
-        self._action = np.zeros(len(task.components))
-        self._read = action_reader(self._action, task.components, task.action_shape, task.action_dtype)
-        self._returns, self._steps = np.zeros(self.num_envs), np.zeros(self.num_envs, np.int64)
-
-    def reset(self) -> np.ndarray:
-        """First observations f4 (B, I)."""
-        return np.array([self._reset(i) for i in range(self.num_envs)], np.float32)
-
-    def _reset(self, i: int) -> np.ndarray:
-        """The first reset has the environment's seed; those that follow go on in its own generator."""
-        seed, self._seeds[i] = self._seeds[i], None
-        self._returns[i], self._steps[i] = 0.0, 0
-        return self._known(self._say(partial(self._envs[i].reset, seed=seed))[0], 0.0)
-
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
-        """As PoolEnv.step; actions f8 (B, A)."""
-        started, rows = time.perf_counter(), []
-        rewards, done = np.zeros(self.num_envs, np.float32), np.zeros(self.num_envs, bool)
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        for i, action in enumerate(actions):
-            self._action[:] = action
-            observation, reward, failed, cut, _ = self._say(partial(self._envs[i].step, self._read()))
-            row = self._known(observation, reward)
-            rewards[i] = reward
-            self._returns[i] += float(reward)
-            self._steps[i] += 1
-            done[i] = failed or cut or self._steps[i] == self._max_steps
-            if done[i]:
-                infos[i] = {"terminal_observation": row.astype(np.float32), "TimeLimit.truncated": not failed}
-                self.finished.append((float(self._returns[i]), int(self._steps[i])))
-                row = self._reset(i)
-            rows.append(row)
-        self.env_steps += self.num_envs
-        self.seconds += time.perf_counter() - started
-        return np.array(rows, np.float32), rewards, done, infos
-
-    def _known(self, observation: Any, reward: Any) -> np.ndarray:
-        """The inputs f8 (I,) that an observation is."""
-        row = self._say(partial(self._flat, observation)).copy()
-        if not (np.isfinite(row).all() and np.isfinite(reward)):
-            raise NeolError(
-                f"an episode of '{self._task.name}' failed: reward {reward!r}, observation {observation!r}."
-            )
-        return row
-
-    def _say(self, do: Callable[[], Any]) -> Any:
-        try:
-            return do()
-        except Exception as e:  # an environment may raise anything
-            raise NeolError(f"an episode of '{self._task.name}' failed: {type(e).__name__}: {e}") from e
-
-    def close(self) -> None:
-        for env in self._envs:
-            env.close()
-
-
-def simulators(task: Task, engine: str, seeds: np.ndarray, max_steps: int) -> PoolEnv | GymnasiumEnvs:
+def simulators(task: Task, engine: str, seeds: np.ndarray, max_steps: int) -> PoolEnv:
     """Fresh environments with these seeds, i4 (B,)."""
-    if engine == "envpool" and task.name in TASKS:
-        return PoolEnv(task, seeds, max_steps)
-    return GymnasiumEnvs(task, seeds, max_steps)
+    ours = engine == "envpool" and task.name in TASKS
+    return PoolEnv(task, seeds, max_steps, engine="envpool" if ours else "gymnasium")
 
 
 class NetworkEnv:
@@ -105,7 +33,7 @@ class NetworkEnv:
 
     def __init__(
         self,
-        inside: PoolEnv | GymnasiumEnvs,
+        inside: PoolEnv,
         task: Task,
         normal: Normalization,
         memory: Memory | None,

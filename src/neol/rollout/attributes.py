@@ -23,10 +23,10 @@ MOST = 1000  # times as large as what it was may a changed number be
 
 
 class Attributes:
-    """The attributes that a world changes, in the life of slot 0."""
+    """The attributes that a world changes, in the life of a slot."""
 
-    def __init__(self, world: World, state: WorldState) -> None:
-        self.world, self.state = world, state
+    def __init__(self, world: World, state: WorldState, slot: int = 0) -> None:
+        self.world, self.state, self.slot = world, state, slot
         first = int(world.changes.first[ATTRIBUTE])
         self.changes = [(first + k, path, value) for k, (path, value) in enumerate(world.attributes)]
 
@@ -45,9 +45,9 @@ class ChangedEnv:
 
     def update(self) -> None:
         """Before a step: begin the changes whose time has come, end those whose time is over."""
-        state, count = self.attributes.state, self.attributes.world.changes.clock
-        now = state.clock[0]
-        on = [c for c in self.attributes.changes if state.onset[0, c[0]] <= now[count[c[0]]] < state.end[0, c[0]]]
+        state, count, b = self.attributes.state, self.attributes.world.changes.clock, self.attributes.slot
+        now, onset, end = state.clock[b], state.onset[b], state.end[b]
+        on = [c for c in self.attributes.changes if onset[c[0]] <= now[count[c[0]]] < end[c[0]]]
         if on != self._on:
             self.restore()
             for _, path, value in on:
