@@ -252,7 +252,8 @@ CHANGING_TASKS: dict[str, Task] = {
             film_every=4, film_fps=31, returns=(-500.0, 6000.0),
             settings={**_LONG, "episodes": 3, "fitness_offset": -1.0, "change": _dead_legs(0.3333, 0.3333, 0.0),
                       "test_change": _dead_legs(0.0, 0.0, 1.0)},
-            strategies={"generations": _UNENDING},
+            # Larger steps than these spend on motors at their limit more than any gait earns.
+            strategies={"generations": _UNENDING, "es_sigma": 0.02},
         ),
     )
 }  # fmt: skip

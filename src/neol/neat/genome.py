@@ -20,7 +20,7 @@ import numpy as np
 
 from neol import seeding
 from neol.config.sections import INITIAL_CONNECTIONS, MOST_RULES, NeatConfig
-from neol.jit import kernel
+from neol.jit import bare, kernel
 from neol.neat.gene_kernels import (
     draw_conn_genes,
     draw_genome_genes,
@@ -116,10 +116,10 @@ def widen(genomes: Genomes, nodes: int, conns: int) -> Genomes:
     return out
 
 
-@kernel
-def _fill(g, pairs, order, keep, n_nodes, seed, settings):
-    """Draw every gene of the first population. pairs i4 (K, 2); order i4 (P, K) the pairs each genome takes first."""
-    streams = new_streams(settings)
+@bare
+def _fill(g, pairs, order, keep, n_nodes, seed, streams, settings):
+    """Draw every gene of the first population. pairs i4 (K, 2); order i4 (P, K): a genome takes the first `keep` of
+    its row, which are sorted."""
     for p in range(len(g.n_nodes)):
         start_streams(streams, settings, seed, seeding.INITIAL, 0, p, 1)
         draw_genome_genes(g, p, (streams, settings))
@@ -129,12 +129,11 @@ def _fill(g, pairs, order, keep, n_nodes, seed, settings):
             g.node_id[p, k] = k
             draw_node_genes(g, (p, k), (streams, settings))
         g.n_nodes[p] = n_nodes
-        chosen = np.sort(order[p, : keep[p]])
-        for place in range(keep[p]):
-            k = chosen[place]
+        for place in range(keep):
+            k = order[p, place]
             g.innovation[p, place], g.source[p, place], g.target[p, place] = k, pairs[k, 0], pairs[k, 1]
             draw_conn_genes(g, (p, place), (streams, settings))
-        g.n_conns[p] = keep[p]
+        g.n_conns[p] = keep
 
 
 def _possible_pairs(config: NeatConfig, inputs: int, outputs: int) -> np.ndarray:
@@ -164,15 +163,17 @@ def first_population(config: NeatConfig, inputs: int, outputs: int, seed: int) -
     for s, t in pairs:  # so pair k has innovation k
         connection_innovation(innovations, int(s), int(t))
     order = np.tile(np.arange(possible, dtype=np.int32), (size, 1))
-    keep = np.full(size, possible, np.int32)
+    keep = possible
     if config.initial_connection.startswith("partial"):
-        keep[:] = round(config.connection_fraction * possible)
+        keep = round(config.connection_fraction * possible)
         _shuffle_rows(order, seed)
     elif config.initial_connection.startswith("fs_neat"):
-        keep[:] = possible // inputs
+        keep = possible // inputs
         _choose_input(order, possible // inputs, inputs, seed)
     genomes = empty_genomes(size, n_nodes + 4, possible + 8)
-    _fill(genomes, pairs, order, keep, n_nodes, seed, gene_settings(config))
+    order[:, :keep].sort(axis=1)
+    settings = gene_settings(config)
+    _fill(genomes, pairs, order, keep, n_nodes, seed, new_streams(settings), settings)
     return genomes, innovations
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from neol.config.sections import NeatConfig
-from neol.jit import kernel
+from neol.jit import bare, kernel
 from neol.neat.gene_kernels import add_differences
 from neol.neat.genes import CONNECTION, NODE, coefficients, compared_genes
 from neol.neat.genome import Genomes, empty_genomes, take
@@ -75,7 +75,7 @@ def _nothing(a, p, b, q, c3):
 _node_difference = _node_part()
 
 
-@kernel
+@bare
 def distance(a, p, b, q, c1, c3, matching_normalizer):
     """delta = c1 (E + D) / N + sum over the compared genes (the weight) of c3 mean|w - w'|, genome p of a and q of b.
 
@@ -99,7 +99,7 @@ def distance(a, p, b, q, c1, c3, matching_normalizer):
     return total + _node_difference(a, p, b, q, c3)
 
 
-@kernel
+@bare
 def _speciate(g, old, threshold, c1, c3, matching_normalizer, surplus, member_of, representative):
     """Fill member_of i4 (P,) and representative i8 (S',), -1 before (a genome of g per species); return S'.
 

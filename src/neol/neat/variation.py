@@ -162,7 +162,7 @@ def cross(parents, p, g, child, streams, settings):
             cross_node_genes(g, (child, i), (parents, (p, j), streams, settings))
 
 
-@kernel
+@bare
 def mutate_structure(g, p, innovations, how, inputs, outputs, streams, settings):
     """Add node, delete node, add connection, delete connection: each by its own chance, or at most one of them."""
     rng = streams[SHARED]
@@ -189,36 +189,48 @@ def mutate_structure(g, p, innovations, how, inputs, outputs, streams, settings)
             remove_conn(g, p, seeding.below(rng, g.n_conns[p]))
 
 
-@kernel
+@bare
+def move_conn(g, p, k, to):
+    """Connection k of genome p to place `to`."""
+    copy_conn(g, (p, to), (g, (p, k)))
+
+
+@bare
+def move_node(g, p, k, to):
+    """Node k of genome p to place `to`."""
+    copy_node(g, (p, to), (g, (p, k)))
+
+
+@bare
 def insert_conn(g, p, innovation, source, target):
     """Make room for a connection where its innovation number belongs; return its place. Its genes are yet to be set."""
     c = g.n_conns[p]
     place = np.searchsorted(g.innovation[p, :c], innovation)
     for k in range(c, place, -1):
-        copy_conn(g, (p, k), (g, (p, k - 1)))
+        move_conn(g, p, k - 1, k)
     g.innovation[p, place], g.source[p, place], g.target[p, place] = innovation, source, target
     g.n_conns[p] = c + 1
     return place
 
 
-@kernel
+@bare
 def remove_conn(g, p, place):
     """Close the gap over connection `place`; the freed place is zeroed."""
     last = g.n_conns[p] - 1
     for k in range(place, last):
-        copy_conn(g, (p, k), (g, (p, k + 1)))
+        move_conn(g, p, k + 1, k)
     clear_conn(g, (p, last), ())
     g.n_conns[p] = last
 
 
-@kernel
+@bare
 def has_node(g, p, node_id):
     n = g.n_nodes[p]
     place = np.searchsorted(g.node_id[p, :n], node_id)
     return place < n and g.node_id[p, place] == node_id
 
 
-@kernel
+@bare
 def add_node(g, p, innovations, how, inputs, outputs, streams, settings):
     """Split a connection: it is disabled, and source -1-> node -w-> target keeps roughly what it did.
 
@@ -239,7 +251,7 @@ def add_node(g, p, innovations, how, inputs, outputs, streams, settings):
     n = g.n_nodes[p]
     place = np.searchsorted(g.node_id[p, :n], node)
     for k in range(n, place, -1):
-        copy_node(g, (p, k), (g, (p, k - 1)))
+        move_node(g, p, k - 1, k)
     g.node_id[p, place] = node
     draw_node_genes(g, (p, place), (streams, settings))
     if g.role[p, place] != MODULATORY:  # what passes no signal replaces no connection
@@ -251,7 +263,7 @@ def add_node(g, p, innovations, how, inputs, outputs, streams, settings):
     add_half(g, p, innovations, node, target, weight, streams, settings)
 
 
-@kernel
+@bare
 def add_half(g, p, innovations, source, target, weight, streams, settings):
     """One of the two connections that take the place of a split one. What shares a stream is set, not drawn."""
     place = insert_conn(g, p, connection_innovation(innovations, source, target), source, target)
@@ -259,7 +271,7 @@ def add_half(g, p, innovations, source, target, weight, streams, settings):
     g.weight[p, place], g.enabled[p, place] = weight, True
 
 
-@kernel
+@bare
 def delete_node(g, p, outputs, rng):
     """Remove a hidden node with all its connections."""
     n = g.n_nodes[p]
@@ -271,12 +283,12 @@ def delete_node(g, p, outputs, rng):
         if g.source[p, c] == node or g.target[p, c] == node:
             remove_conn(g, p, c)
     for k in range(place, n - 1):
-        copy_node(g, (p, k), (g, (p, k + 1)))
+        move_node(g, p, k + 1, k)
     clear_node(g, (p, n - 1), ())
     g.n_nodes[p] = n - 1
 
 
-@kernel
+@bare
 def add_connection(g, p, innovations, how, inputs, outputs, streams, settings):
     """Connect two random nodes; nothing happens where it exists already or would close a cycle."""
     rng, n = streams[SHARED], g.n_nodes[p]

@@ -51,9 +51,9 @@ def make_report(study: Study, out: Path, seed: int = 0, regret: Sequence[Path] =
     grid = len(study.points) > 1
     of_paper = any(v.claim in paper.CLAIMS for v in analysis.verdicts)
     heading = "What the paper claims, and what this study shows" if of_paper else "What this study shows"
-    sections = [
-        ("verdicts", heading, _verdicts_html(study, analysis) + _reading(study, analysis)),
+    sections = [  # those that have something to say; a study about adaptation begins with it
         ("adaptation", "Does learning in life pay?", _adaptation_html(study, adapted, tables, out / FIGURES)),
+        ("verdicts", heading, _verdicts_html(study, analysis) + _reading(study, analysis)),
         ("results", "Results", _budgets(study) + table_html(tables["results"])),
         ("convergence", "Convergence", "" if grid else _convergence_html(study, out / FIGURES)),
         ("distributions", "Distributions over runs", "" if grid else figures_html(panels.boxes(study, out / FIGURES))),
@@ -71,7 +71,7 @@ def make_report(study: Study, out: Path, seed: int = 0, regret: Sequence[Path] =
     write_atomic(out / "tests.csv", study_tables.comparisons_csv(analysis))
     write_atomic(out / "tables.tex", study_tables.latex(study, analysis))
     told = "".join(f"{line}\n" for line in adaptation.lines(study, adapted))
-    write_atomic(out / "verdicts.txt", verdicts_text(study, analysis) + told)
+    write_atomic(out / "verdicts.txt", told + verdicts_text(study, analysis))
     write_atomic(out / PAGE, page(study.title, [s for s in sections if s[2]]))
     return out / PAGE
 
