@@ -14,7 +14,7 @@ from neol.baselines import settings as baseline_settings
 from neol.baselines.policy import Policy, play
 from neol.baselines.vec_env import PoolEnv
 from neol.cli import main as cli
-from neol.envs.registry import make
+from neol.envs.registry import find, make
 from neol.envs.tasks import CHANGING_TASKS, Leaf, Task, _numbers
 from neol.errors import NeolError
 from neol.network.actions import bounded
@@ -77,7 +77,7 @@ def test_an_attribute_changes_at_its_step_and_is_back_when_the_next_episode_begi
 
 
 class Clock(gymnasium.Env):  # type: ignore[type-arg]
-    """Ends by itself after three steps, by a limit of its own or by a failure; may break."""
+    """Ends by itself after three steps, by a limit of its own or by a failure; may break, in every way."""
 
     observation_space = gymnasium.spaces.Box(-9.0, 9.0, (1,))
     action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
@@ -94,8 +94,15 @@ class Clock(gymnasium.Env):  # type: ignore[type-arg]
         self.t += 1
         if self.end == "break":
             raise RuntimeError("a spring broke")
+        if self.end == "exit":
+            raise SystemExit(3)
         seen = np.full(1, np.nan if self.end == "nan" else self.t, np.float32)
-        return seen, 1.0, self.t == 3 and self.end == "fail", self.t == 3 and self.end == "cut", {}
+        reward: Any = {"nothing": None, "huge": 1e300}.get(self.end, 0.1)
+        answer = (seen, reward, self.t == 3 and self.end == "fail", self.t == 3 and self.end == "cut", {})
+        return answer[:4] if self.end == "four" else answer  # type: ignore[return-value]
+
+    def close(self) -> None:
+        raise RuntimeError("it does not close")
 
 
 def clock(end: str) -> Task:
@@ -112,17 +119,32 @@ def test_a_limit_of_the_environments_own_is_no_failure(end: str, truncated: bool
         assert done.tolist() == [t % 3 == 0] * 2
         if done[0]:
             assert [i["TimeLimit.truncated"] for i in infos] == [truncated] * 2
-    assert env.finished == [(3.0, 3)] * 4
-    env.close()
+    assert env.finished == [(0.1 + 0.1 + 0.1, 3)] * 4  # in double precision
+    env.close()  # whatever it raises
 
 
-@pytest.mark.parametrize(("end", "words"), [("break", "RuntimeError: a spring broke"), ("nan", "observation array")])
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ("break", "RuntimeError: a spring broke"),
+        ("exit", "SystemExit: 3"),
+        ("nan", "observation array"),
+        ("four", "not enough values"),
+        ("nothing", "TypeError"),
+        ("huge", "reward 1e[+]300"),  # infinite in single precision, in which it would be learned from
+    ],
+)
 def test_an_environment_that_breaks_ends_the_run_with_a_sentence(end: str, words: str) -> None:
     env = PoolEnv(clock(end), np.arange(1, dtype=np.int32), 9, engine="gymnasium")
     env.reset()
     with pytest.raises(NeolError, match=f"an episode of 'clock' failed: .*{words}"):
         env.step(np.zeros((1, 1)))
     env.close()
+
+
+def test_an_environment_that_does_not_close_can_be_used_all_the_same() -> None:
+    task = find(lambda: Clock("cut"))
+    assert (task.n_inputs, task.n_outputs) == (1, 1)
 
 
 @pytest.mark.parametrize("task", ["halfcheetah-direction", "ant-dead-leg", "cartpole-mass", "cartpole-gravity"])
@@ -137,6 +159,7 @@ def test_every_world_of_the_map_has_settings_of_ppo_with_its_own_changes(task: s
     [
         (["Ant-v4"], "unknown task 'Ant-v4'"),  # it has no dead leg
         (["halfcheetah-direction", "--change", "env _forward_reward_wait=-1"], "has no _forward_reward_wait"),
+        (["cartpole-gravity", "--change", "env step=3"], "step of 'cartpole-gravity' is no number but a method"),
     ],
 )
 def test_what_cannot_be_played_is_one_sentence(

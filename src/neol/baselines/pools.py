@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from neol.envs.registry import make
+from neol.envs.registry import close, make
 from neol.envs.simulators import begin, look, move, new_state, simulator
 from neol.envs.spaces import Flattener
 from neol.envs.tasks import Task
@@ -33,6 +33,7 @@ from neol.rollout.world import (
 )
 from neol.seeding import mix
 
+_LARGEST = float(np.finfo(np.float32).max)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -154,27 +155,31 @@ class GymnasiumPool:
     def _begin(self, b: int) -> np.ndarray:
         seed, self._seeds[b] = self._seeds[b], None
         self._steps[b] = 0
-        return self._inputs(self._attempt(partial(self.envs[b].reset, seed=seed))[0], 0.0)
+
+        def first() -> np.ndarray:
+            observation, _ = self.envs[b].reset(seed=seed)
+            return self._inputs(observation)
+
+        row: np.ndarray = self._attempt(first)
+        return row
 
     def step(self, ids: np.ndarray, actions: np.ndarray) -> Rows:
-        observations, rewards = [], np.zeros(len(ids))
-        failed, cut = np.zeros(len(ids), bool), np.zeros(len(ids), bool)
-        for r, b in enumerate(ids.tolist()):
-            self._action[:] = actions[r]
-            observation, reward, failed[r], cut[r], _ = self._attempt(partial(self.envs[b].step, self._read()))
-            observations.append(self._inputs(observation, reward))
-            rewards[r] = reward
+        told = [self._attempt(partial(self._move, b, actions[r])) for r, b in enumerate(ids.tolist())]
+        observations, rewards, failed, cut = (np.array(part) for part in zip(*told, strict=True))
         self._steps[ids] += 1
         done = failed | cut | (self._steps[ids] >= self._longest)
-        return Rows(ids, np.array(observations), rewards, done, failed, rewards)
+        return Rows(ids, observations, rewards, done, failed, rewards)
 
-    def _inputs(self, observation: Any, reward: Any) -> np.ndarray:
-        """The inputs f8 (I,) that an observation is."""
-        row: np.ndarray = self._attempt(partial(self._flat, observation)).copy()
-        if not (np.isfinite(row).all() and np.isfinite(reward)):
-            raise NeolError(
-                f"an episode of '{self._task.name}' failed: reward {reward!r}, observation {observation!r}."
-            )
+    def _move(self, b: int, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool]:
+        self._action[:] = action
+        observation, reward, failed, cut, _ = self.envs[b].step(self._read())
+        return self._inputs(observation, float(reward)), float(reward), bool(failed), bool(cut)
+
+    def _inputs(self, observation: Any, reward: float = 0.0) -> np.ndarray:
+        """The inputs f8 (I,) that an observation is; finite in single precision, in which they are learned from."""
+        row = self._flat(observation).copy()
+        if not (np.abs(np.append(row, reward)) <= _LARGEST).all():
+            raise ValueError(f"reward {reward!r}, observation {observation!r}")
         return row
 
     def _attempt(self, do: Callable[[], Any]) -> Any:
@@ -182,12 +187,12 @@ class GymnasiumPool:
             return do()
         except NeolError:
             raise
-        except Exception as e:  # an environment may raise anything
+        except (Exception, SystemExit) as e:  # an environment may raise anything, and answer anything
             raise NeolError(f"an episode of '{self._task.name}' failed: {type(e).__name__}: {e}") from e
 
     def close(self) -> None:
         for env in self.envs:
-            env.close()
+            close(env)
 
 
 class ChangedPool:

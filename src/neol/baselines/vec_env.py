@@ -102,6 +102,8 @@ class PoolEnv:
 
 def _ordered(rows: Rows) -> Rows:
     """In the order of the ids; observations and rewards f4, as SBX learns from them."""
-    ordered = Rows(*(a[np.argsort(rows.ids)] for a in rows))
-    numbers = (a.astype(np.float32) for a in (ordered.observations, ordered.rewards, ordered.counted))
-    return ordered._replace(**dict(zip(("observations", "rewards", "counted"), numbers, strict=True)))
+    order = np.argsort(rows.ids)
+    inside = Rows(*(a[order] for a in rows))
+    return inside._replace(
+        observations=inside.observations.astype(np.float32), rewards=inside.rewards.astype(np.float32)
+    )

@@ -13,7 +13,8 @@ from neol.errors import EXIT_INTERRUPTED
 
 def baseline_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("algorithm", metavar="ppo|sac", help="what to train")
-    parser.add_argument("task", metavar="TASK", help=", ".join(TASKS))
+    tasks = f"{', '.join(TASKS)}, or one whose lives change (neol tasks)"
+    parser.add_argument("task", metavar="TASK", help=tasks)
     parser.add_argument(
         "--max-env-steps", type=int, required=True, metavar="N", help="stop at the update that gets there"
     )

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy as np
 from neol import seeding
 from neol.config.schema import check_value
 from neol.deploy.evaluation import Controller, controller, fitting_task, life_in, trained_lives, world_in
-from neol.envs.registry import Maker, make
+from neol.envs.registry import Maker, make, opened
 from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.figures.video import first_picture, make_pictured, picture, side_by_side, write_video
@@ -126,7 +125,7 @@ Look = Callable[[Any, int], None]  # told of the environment and the steps so fa
 def _life(stage: _Stage, before: Life, after: Life, number: int, look: Look | None = None) -> _Lived:
     """One life of one twin: it lives as `before` until its world changes, then as `after`."""
     slot, seeds = stage.slot(before)
-    with closing(make(stage.task) if look is None else make_pictured(stage.task)) as env:
+    with opened(make(stage.task) if look is None else make_pictured(stage.task)) as env:
         try:
             return _lived(stage, slot, env, number, seeds[number * stage.trials :][: stage.trials], after, look)
         except NeolError:

@@ -15,7 +15,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -55,7 +55,7 @@ def find(name: str | Maker, env_kwargs: Sequence[str] = ()) -> Task:
     if (ours := own_task(name)) is not None:
         changed = ours._replace(env_kwargs=tuple(kwargs.items()))
         if name in PATTERN_TASKS:
-            make(changed).close()  # it may not know its arguments
+            close(make(changed))  # it may not know its arguments
             return visual_task(int(kwargs.get("resolution", 11)))._replace(env_kwargs=changed.env_kwargs)
         if kwargs:
             changed = _resized(changed)
@@ -69,8 +69,7 @@ def find(name: str | Maker, env_kwargs: Sequence[str] = ()) -> Task:
 
 def _resized(task: Task) -> Task:
     """A task of ours as its arguments (which it may not know) make it: some change its inputs and outputs."""
-    env = make(task)
-    try:
+    with opened(make(task)) as env:
         leaves, inputs = read_observation(env.observation_space, f"environment '{task.name}'")
         if len(inputs) == task.n_inputs and not hasattr(env, "steps"):
             return task
@@ -81,8 +80,6 @@ def _resized(task: Task) -> Task:
             inputs=names[0], actions=names[1], leaves=leaves, components=components, action_shape=shape,
             max_steps=env.steps,
         )  # fmt: skip
-    finally:
-        env.close()
 
 
 def parse_kwargs(pairs: Sequence[str], what: str = "env_kwargs") -> dict[str, Any]:
@@ -117,15 +114,12 @@ def _describe(name: str, maker: Maker | None, kwargs: tuple[tuple[str, Any], ...
     """Read inputs, outputs and limits off an environment."""
     probe = Task(name, name, 0, (), (), (), (), env_kwargs=kwargs, maker=maker)
     what = f"environment '{name}'"
-    env = make(probe)
-    try:
+    with opened(make(probe)) as env:
         leaves, inputs = read_observation(env.observation_space, what)
         components, outputs, shape, dtype = read_action(env.action_space, what)
         limit = _time_limit(env) or DEFAULT_MAX_STEPS
         module = type(env.unwrapped).__module__
         fps = _film_fps(env)
-    finally:
-        env.close()
     return probe._replace(
         max_steps=limit, inputs=inputs, actions=outputs, components=components, leaves=leaves, action_shape=shape,
         action_dtype=dtype, reusable="envs.mujoco" in module, resets_fully=module.startswith(_RESET_FULLY),
@@ -161,6 +155,21 @@ def make(task: Task, render_mode: str | None = None) -> Any:
         raise
     except (Exception, SystemExit) as e:  # whatever the environment's own code raises
         raise NeolError(f"cannot make environment '{task.name}': {type(e).__name__}: {e}") from e
+
+
+def close(env: Any) -> None:
+    """Close an environment; one that cannot even do that is simply dropped."""
+    with suppress(Exception, SystemExit):
+        env.close()
+
+
+@contextmanager
+def opened(env: Any) -> Iterator[Any]:
+    """An environment, closed in the end."""
+    try:
+        yield env
+    finally:
+        close(env)
 
 
 def _make(task: Task, render_mode: str | None) -> Any:

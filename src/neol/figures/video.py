@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from neol.envs.registry import make
+from neol.envs.registry import make, opened
 from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.figures.style import MUTED, NEGATIVE, POSITIVE
@@ -128,7 +128,7 @@ def render_frames(
     task: Task, phenotype: Phenotypes, life: Life, seed: int, max_steps: int, every: int = 1, trials: int = 1
 ) -> Iterator[tuple[Moment, np.ndarray]]:
     """Live one life; yield every k-th moment and the last, the first one before any step, with a captioned frame."""
-    with closing(make_pictured(task)) as env:
+    with opened(make_pictured(task)) as env:
         for moment in one_life(task, phenotype, life, seed, max_steps, every, env, trials):
             frame = picture(env, task) if moment.step or moment.trial else first_picture(env, task)
             yield moment, _caption(frame, moment.step, moment.total, moment.trial + 1 if trials > 1 else 0)

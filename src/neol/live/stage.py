@@ -13,7 +13,7 @@ import numpy as np
 from neol.config.schema import check_value, field_choices
 from neol.deploy.evaluation import fitting_task
 from neol.deploy.plastic_network import PlasticNetwork
-from neol.envs.registry import make
+from neol.envs.registry import close, make
 from neol.errors import NeolError
 from neol.figures.style import shown
 from neol.figures.video import first_picture, make_pictured, picture
@@ -67,13 +67,13 @@ class LifeStage:
     def set_lives(self, count: int) -> None:
         """One life, or two: all begin anew."""
         while len(self.lives) > count:
-            self._close(self.lives.pop())
+            close(self.lives.pop().env)
         while len(self.lives) < count:
             env, first = self._make()
             try:
                 life = LiveLife(self.net, self.task, env, self.longest, self.trials)
             except BaseException:
-                env.close()
+                close(env)
                 raise
             if not first:
                 life.learn_by(rule="none")
@@ -204,8 +204,7 @@ class LifeStage:
             except Exception as e:  # whatever the environment's own code raises
                 self.why_no_pictures = shown(f"{type(e).__name__}: {e}", 300)
             if env is not None:
-                with suppress(Exception):
-                    env.close()
+                close(env)
         return make(self.task), first
 
     def _jpeg(self, life: LiveLife) -> bytes:
@@ -234,13 +233,9 @@ class LifeStage:
             self.playing = False
             raise NeolError(f"an episode of '{self.task.name}' failed: {type(e).__name__}: {e}") from e
 
-    def _close(self, life: LiveLife) -> None:
-        with suppress(Exception):
-            life.env.close()
-
     def close(self) -> None:
         for life in self.lives:
-            self._close(life)
+            close(life.env)
 
 
 def _short(values: Any) -> list[float]:

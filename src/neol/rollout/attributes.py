@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import copy
 import re
-from contextlib import closing
 from inspect import getattr_static
 from typing import Any
 
 import numpy as np
 
-from neol.envs.registry import make
+from neol.envs.registry import make, opened
 from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.rollout.world import ATTRIBUTE, World, WorldState
@@ -106,6 +105,15 @@ def _is_inner(env: Any, path: str) -> bool:
     return isinstance(present, int) and not isinstance(present, bool) and through_code
 
 
+def _is_numeric(before: Any) -> bool:
+    """Whether a number may stand in its place: a number, an array or a vector of numbers, or nothing yet."""
+    try:
+        np.asarray(before, np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def _largest(before: Any) -> float:
     """The largest number that may stand in the place of another: with one far beyond it a simulator takes for ever."""
     try:
@@ -125,7 +133,7 @@ def check_attributes(task: Task, world: World) -> None:
     """A NeolError where an attribute is not there, or does not take its value."""
     if not world.attributes:
         return
-    with closing(make(task)) as env:
+    with opened(make(task)) as env:
         inner = getattr(env, "unwrapped", env)
         env.reset(seed=0)
         for path, value in world.attributes:
@@ -137,6 +145,11 @@ def check_attributes(task: Task, world: World) -> None:
                 raise NeolError(
                     f"change = 'env {path}={value}' is not allowed; {path} is a whole number of the simulator's own, "
                     "an id or a size, which must stay as it is."
+                )
+            if isinstance(value, int | float) and not _is_numeric(before):
+                raise NeolError(
+                    f"change = 'env {path}={value}' is not allowed; {path} of '{task.name}' is no number but a "
+                    f"{type(before).__name__}."
                 )
             if _is_number_beyond(value, largest := _largest(before)):
                 raise NeolError(

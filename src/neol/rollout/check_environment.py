@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 
 from neol.config.schema import check_value
-from neol.envs.registry import Maker, callable_name, choose_engine, find, make, own_task, parse_kwargs, suppressed
+from neol.envs.registry import (
+    Maker,
+    callable_name,
+    choose_engine,
+    close,
+    find,
+    make,
+    own_task,
+    parse_kwargs,
+    suppressed,
+)
 from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.rollout.check_report import ERROR, NOTE, WARNING, CheckReport, Finding, input_parts, output_parts
@@ -68,7 +78,7 @@ def _described(env: str | Maker, kwargs: tuple[str, ...]) -> tuple[Task | None, 
         if not ours and not (callable(env) and kwargs):
             name, maker = (callable_name(env), env) if callable(env) else (env, None)
             probe = Task(name, name, 0, (), (), (), (), env_kwargs=tuple(parse_kwargs(kwargs).items()), maker=maker)
-            make(probe).close()
+            close(make(probe))
     except NeolError as e:
         if e.__cause__ is None:  # not what the environment's own code raised
             raise
@@ -117,7 +127,7 @@ class _Looks:
         space.seed(0)
         self.actions = [space.sample() for _ in range(64)]
         self._describe(env)
-        _close(env)
+        close(env)
         try:
             self._compare()
             longest, ended = self._seeds()
@@ -172,7 +182,7 @@ class _Looks:
                     "every episode (fresh_envs = auto), which takes time.",
                 )  # fmt: skip
         finally:
-            _close(other)
+            close(other)
 
     def _first_life(self) -> tuple[Trace | None, int, list[str]]:
         """The first of a few seeds that does not fail, and which global generators were drawn from meanwhile."""
@@ -182,7 +192,7 @@ class _Looks:
             try:
                 life = self.play(env, self.task, seed, COMPARED, self.actions)
             finally:
-                _close(env)
+                close(env)
             if life.fault is None:
                 return life, seed, [name for name, state in _global_generators().items() if state != before[name]]
         return None, 0, []
@@ -211,9 +221,9 @@ class _Looks:
             trace = self.play(env, self.task, seed, most, self._from(seed), self.faults)
             longest, ended = max(longest, trace.steps), ended or trace.ended
             if trace.fault is not None:
-                _close(env)
+                close(env)
                 env = None
-        _close(env)
+        close(env)
         return longest, ended
 
     def _from(self, seed: int) -> list[Any]:
@@ -248,10 +258,10 @@ class _Looks:
                 trace = self.play(env, self.task, seed, self.task.max_steps, self.actions, None, plain=True)
                 count, seed = count + trace.steps, seed + 1
                 if trace.fault is not None:
-                    _close(env)
+                    close(env)
                     env = make(self.task)
         finally:
-            _close(env)
+            close(env)
         return count / (time.perf_counter() - started)
 
 
@@ -270,7 +280,7 @@ def _made_to_film(task: Task) -> bool:
     except NeolError:
         return False
     made = getattr(env, "render_mode", None) == "rgb_array"
-    _close(env)
+    close(env)
     return made
 
 
@@ -282,15 +292,6 @@ def _many_inputs(task: Task) -> str:
         "ResizeObservation and GrayscaleObservation), or begin with few connections (initial_connection = "
         "fs_neat_nohidden)."
     )
-
-
-def _close(env: Any) -> None:
-    """Close it; one that cannot even do that is dropped."""
-    try:
-        if env is not None:
-            env.close()
-    except Exception:  # it is not needed any more
-        return
 
 
 def _envpool_speed(task: Task, actions: list[Any], seconds: float) -> float:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from neol import seeding
-from neol.envs.registry import make
+from neol.envs.registry import make, opened
 from neol.envs.spaces import Flattener
 from neol.envs.tasks import Task
 from neol.errors import NeolError
@@ -146,7 +146,7 @@ def one_life(
     names = life_names(seed, seeding.DEMO, 0, 1, 1, True)  # what happens to it in a world that changes
     shard = Shard(phenotype, life, np.zeros(trials, np.int32), 0, 1, 0, False, trials=trials, names=names)
     slot = SingleSlot(task, shard, new_records(shard))
-    with nullcontext(env) if env is not None else closing(make(task)) as inside:
+    with nullcontext(env) if env is not None else opened(make(task)) as inside:
         try:
             for trial in range(trials):
                 yield from episode(slot, inside, 0, seed + trial, max_steps, every, trial=trial)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
-from neol.envs.registry import make, suppressed
+from neol.envs.registry import close, make, suppressed
 from neol.envs.tasks import Task
 from neol.rollout.gymnasium_episode import SingleSlot, Watch, episode
 from neol.rollout.shards import Failure, LocalEngine, Played, Shard, new_records
@@ -80,13 +80,9 @@ class GymnasiumPlayer:
             self.close()
 
     def close(self) -> None:
-        """Close the environment; one that cannot even do that is simply dropped."""
         env, self._env = self._env, None
         if env is not None:
-            try:
-                env.close()
-            except Exception:  # it is not needed any more
-                return
+            close(env)
 
 
 class LocalGymnasium(LocalEngine):

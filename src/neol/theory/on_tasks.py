@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +25,7 @@ import numpy as np
 
 from neol import seeding
 from neol.config.schema import check_value
-from neol.envs.registry import choose_engine, find, make
+from neol.envs.registry import choose_engine, find, make, opened
 from neol.envs.tasks import Task
 from neol.errors import NeolError
 from neol.neat.genome import Genomes
@@ -240,7 +239,7 @@ def reward_range(stage: Stage, episodes: int = 2) -> tuple[float, float]:
     """Least and largest reward of a step, in a few Gymnasium episodes of every topology, which keeps its weights."""
     life = stage.life._replace(plastic=stage.life.plastic._replace(rule=NONE))
     low, high = math.inf, -math.inf
-    with closing(make(stage.task)) as env:
+    with opened(make(stage.task)) as env:
         for p in range(stage.setting.pool):
             alone = stage.phenotypes.part(p, p + 1)
             for seed in range(episodes):
