@@ -144,7 +144,7 @@ class GymnasiumPool:
         self.envs: list[Any] = []
         try:
             for _ in self._seeds:
-                self.envs.append(self._attempt(partial(make, task)))
+                self.envs.append(make(task))
         except NeolError:
             self.close()
             raise

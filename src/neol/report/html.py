@@ -160,14 +160,15 @@ nav ul{display:flex;flex-wrap:wrap;gap:4px 16px;list-style:none;padding:0;margin
 table{border-collapse:collapse;width:100%;font-size:.86rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding:8px 10px;color:var(--muted);position:sticky;left:0}
 th,td{padding:6px 10px;text-align:left;border-top:1px solid var(--rule);vertical-align:top}
-th{background:var(--soft);white-space:nowrap}
+th{background:var(--soft);vertical-align:bottom}
 th button{border:0;padding:0;font-weight:600;text-align:left}
 th span::after{content:"\\2195";opacity:.45;padding-left:4px}
 th[aria-sort=ascending] span::after{content:"\\2191";opacity:1}
 th[aria-sort=descending] span::after{content:"\\2193";opacity:1}
 td.n{text-align:right;white-space:nowrap}
 td{background:var(--paper)}
-.keep1 td:nth-child(1),.keep1 th:nth-child(1),.keep2 td:nth-child(2),.keep2 th:nth-child(2){position:sticky;left:0;
+.keep1 td:nth-child(1),.keep1 th:nth-child(1),.keep2 td:nth-child(2),.keep2 th:nth-child(2),
+.keep3 td:nth-child(3),.keep3 th:nth-child(3){position:sticky;left:0;
 white-space:nowrap;box-shadow:1px 0 var(--rule)}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,400px),1fr));gap:22px;margin:12px 0}
 figure{margin:0;border:1px solid var(--rule);border-radius:6px;padding:10px}
@@ -193,12 +194,12 @@ padding:8px 0;border-top:1px solid var(--rule)}
 .stack table,.stack caption,.stack thead,.stack tbody,.stack tr,.stack td{display:block;width:auto}
 .stack caption{position:static;padding:0 0 6px}
 .stack thead tr{display:flex;overflow-x:auto;border:1px solid var(--rule);border-radius:6px}
-.stack th{border:0}
+.stack th{border:0;white-space:nowrap}
 .stack tbody tr{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));border:1px solid var(--rule);
 border-radius:6px;margin:8px 0;padding:6px 10px}
 .stack td,.stack td.n{border:0;padding:3px 6px 3px 0;text-align:left;white-space:normal!important;
 overflow-wrap:anywhere;position:static!important;box-shadow:none!important}
-.stack .keep2 td:nth-child(-n+2),.stack .keep1 td:nth-child(1){font-weight:600}
+.stack .keep3 td:nth-child(-n+3),.stack .keep2 td:nth-child(-n+2),.stack .keep1 td:nth-child(1){font-weight:600}
 .stack td::before{font-weight:400;content:attr(data-column);display:block;font-size:.78rem;color:var(--muted)}
 }
 .muted{color:var(--muted)}

@@ -159,7 +159,8 @@ def adaptations(study: Study, found: list[Adapted], folder: Path) -> list[Figure
         path = folder / f"adaptation-{file_stem(x.task)}-{number}"
         draw_adaptation(path, samples, mean[x.best_control], mean.get(x.oracle), "return of a life, on fresh lives")
         told = "; ".join(f"{study.label(a)} {mean[a]:.1f}" for a in order)
-        note = f"Green: told its world. Blue: it learns. Grey: it does not. The changes: {'; '.join(x.world) or 'none'}"
+        note = "Green: told its world, or spared the change. Blue: it learns. Grey: it does not. "
+        note += f"The changes: {'; '.join(x.world) or 'none'}"
         figures.append(Figure(f"{x.task}, {x.what}", f"Returns of every run by arm. Means: {told}.", _read(path), note))
     return figures
 
