@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The map: worlds that change x plastic arms x every control, seed by seed. One core; a minute of it a run on the lander (PPO: four), 20 s on a
-# cartpole (PPO: two minutes), two minutes on half-cheetah (PPO: nine) and ant (PPO: three and a half), one and a half on the hopper (PPO: 16). Resumable; where runs/ is not kept, it goes on from what stands in results/lives.
+# The map: worlds that change x plastic arms x every control, seed by seed. One core of a busy machine, a run (PPO in brackets): 20 s on a
+# cartpole (2 minutes), 1 minute on the lander (4), 1.5 on the hopper (16), 2 on half-cheetah (9) and ant (3.5).
+# Resumable; where runs/ is not kept, it goes on from what stands in results/lives.
 #   results/lives/lives.sh lunarlander|cartpole-mass|cartpole-gravity|hopper|halfcheetah-direction|ant-dead-leg
 set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}
