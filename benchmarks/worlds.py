@@ -44,16 +44,17 @@ def measure(task_name: str, rounds: int, genomes: int) -> dict[str, Any]:
     phenotypes = compile_phenotypes(population, task.n_inputs, task.n_outputs)
     plastic = PlasticityConfig(rule="hebb", lr=0.01)
     lives = {name: life_of(task, plastic, world=world_of(task, w, task.max_steps)) for name, w in WORLDS.items()}
-    engine = EnvPoolEngine(task, task.max_steps, threads=1)
+    engines = {name: EnvPoolEngine(task, task.max_steps, threads=1) for name in WORLDS}  # each keeps its environments
     for number in range(rounds + 1):
         for name, life in lives.items():
             which = Episodes(0, seeding.EPISODE, number, 3, True)
             started = time.perf_counter()
-            steps = engine.run(phenotypes, life, which).env_steps
+            steps = engines[name].run(phenotypes, life, which).env_steps
             if number:  # the first round warms up
                 rates[name].append(steps / (time.perf_counter() - started))
         print(f"{task_name}: round {number} of {rounds}", file=sys.stderr)
-    engine.close()
+    for engine in engines.values():
+        engine.close()
     medians = {name: statistics.median(r) for name, r in rates.items()}
     ratios = {name: medians[name] / medians["none"] for name in WORLDS if name != "none"}
     return {"steps_per_second": medians, "ratios": ratios, "least": min(ratios.values())}
