@@ -4,8 +4,9 @@
     python benchmarks/digests.py --compare before.json        # on the change; prints what differs, exit code 1
 
 Bits hold on one machine and one set of package versions, so a digest file is for comparing two commits side by side;
-`results/digests.json` was recorded before the move into packages (versions as in constraints.txt); since then only
-Hedge's two differ, whose history has another column name.
+`results/digests.json` was recorded before the move into packages (versions as in constraints.txt); since then
+Hedge's two differ, whose history has another column name, and the three with normalised observations, whose
+champion.json has their count besides.
 """
 
 from __future__ import annotations
