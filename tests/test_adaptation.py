@@ -12,7 +12,10 @@ import pytest
 from PIL import Image
 
 import neol
+from neol.cli.adapt import _print
 from neol.cli.main import main
+from neol.deploy.adaptation import _Lived, _summed
+from neol.errors import NeolError
 
 STEPS, RATE, WEIGHT = 40, 0.02, 0.5
 PLASTIC = {"rule": "hebb", "lr": RATE, "reward_scale": 1.0, "output_transform": "none"}
@@ -95,6 +98,31 @@ def test_a_network_without_plasticity_has_three_equal_twins() -> None:
 def test_a_mild_change_is_regained_at_once() -> None:
     found = neol.adapt(network(rule="none"), Paid, lives=5, change="action gain=0.95 from=20")
     assert found.regained == (found.window,) * 3
+
+
+def test_few_lives_are_measured_as_many_are() -> None:
+    found = neol.adapt(network(rule="none"), Paid, lives=2, change="action gain=0.5 from=20")
+    assert found.changed == 2
+    assert found.before == pytest.approx([0.5] * 3) and found.after == pytest.approx([0.25] * 3)
+
+
+def test_what_no_window_shows_is_unknown_not_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = neol.adapt(network(rule="none"), Paid, lives=6, change="action gain=0.5 from=1")
+    assert found.window > 1 and np.isnan(found.before).all() and found.after == pytest.approx([0.25] * 3)
+    _print(found)
+    assert capsys.readouterr().out.count("unknown") == 6  # before, and when it was regained
+
+
+def test_a_twin_that_dies_before_the_change_earns_nothing_after_it() -> None:
+    alive, dead = _Lived(np.ones(40), 20, [40.0]), _Lived(np.ones(10), -1, [10.0])
+    found = _summed([[alive] * 6, [alive] * 6, [alive, alive, dead, dead, dead, dead]])
+    assert found.after == pytest.approx([1.0, 1.0, 1.0 / 3.0])
+
+
+@pytest.mark.parametrize("lives", [0, -3, 2.5, True])
+def test_a_number_of_lives_that_is_none_is_refused_by_its_name(lives: Any) -> None:
+    with pytest.raises(NeolError, match=r"^lives = .* is not allowed; it must be a whole number, 1 or more\.$"):
+        neol.adapt(network(rule="none"), Paid, lives=lives)
 
 
 def test_the_command_prints_a_table_and_draws_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from math import isnan
 from typing import Any
 
 import neol
@@ -29,8 +30,6 @@ def adapt_options(p: argparse.ArgumentParser) -> None:
 
 
 def adapt_command(args: argparse.Namespace) -> int:
-    if args.lives < 1:
-        raise NeolError(f"lives = {args.lives} is not allowed; it must be 1 or more.")
     if args.out is not None:
         check_suffix(args.out, SUFFIXES)
     if args.film is not None:
@@ -62,6 +61,10 @@ def _draw(found: neol.Adaptation, args: argparse.Namespace, net: Any) -> None:
     draw_adaptation(found.since, found.window, dict(zip(TWINS, found.rate, strict=True)), args.out, title)
 
 
+def _rate(x: float) -> str:
+    return "unknown" if isnan(x) else f"{x:.4g}"
+
+
 def _print(found: neol.Adaptation) -> None:
     from neol.deploy.adaptation import TWINS
     from neol.training.summary import shown
@@ -70,8 +73,8 @@ def _print(found: neol.Adaptation) -> None:
     if found.changed:
         print(f"{'':<10}{'reward/step before':>20}{'after':>10}{'regained 90 % after':>22}")
         for name, before, after, time in zip(TWINS, found.before, found.after, found.regained, strict=True):
-            regained = f"{time:,} steps" if time is not None else "never"
-            print(f"{name:<10}{before:>20.4g}{after:>10.4g}{regained:>22}")
+            regained = f"{time:,} steps" if time is not None else "unknown" if isnan(before) else "never"
+            print(f"{name:<10}{_rate(before):>20}{_rate(after):>10}{regained:>22}")
     if found.by_trial.shape[1] > 1 or not found.changed:
         for name, returns in zip(TWINS, found.by_trial, strict=True):
             print(f"{name:<10}return by trial  {' '.join(shown(x) for x in returns)}")

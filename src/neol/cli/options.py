@@ -122,6 +122,8 @@ def settings_options(parser: Parser, rare: frozenset[str] = frozenset()) -> None
         shown = (",".join(default) if isinstance(default, tuple) else str(default).lower()) or "none"
         choices = field_choices(name)
         metavar = "{" + ",".join(choices) + "}" if 0 < len(choices) <= 4 else _metavar(field_type(name))
+        if 0 < len(choices) <= 4 and isinstance(default, tuple):
+            metavar += "[,...]"  # several, as reward,action
         words: dict[str, Any] = {"nargs": "?", "const": "true"} if field_type(name) is bool else {}
         if name == "env_kwargs":
             words, metavar = {"nargs": "+"}, "KEY=VALUE"

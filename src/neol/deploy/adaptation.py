@@ -33,7 +33,7 @@ TWINS = ("learning", "frozen", "static")
 WINDOWS = 12  # after the change, at most
 REGAINED = 0.9  # of the reward rate before the change
 FILMED = 3  # seconds of a film before the change
-LEAST = 5  # lives that a window must be seen in
+LEAST = 5  # lives that a window must be seen in, where so many changed
 
 
 class Adaptation(NamedTuple):
@@ -44,9 +44,9 @@ class Adaptation(NamedTuple):
     window: int  # steps
     since: np.ndarray  # i8 (W,) the first step of each window, counted from the change: < 0 = before
     rate: np.ndarray  # f8 (3, W) of the twins; nan where fewer than LEAST lives were that long
-    before: np.ndarray  # f8 (3,) in all windows before the change
+    before: np.ndarray  # f8 (3,) in all windows before the change; nan = there is none
     after: np.ndarray  # f8 (3,) and after
-    regained: tuple[int | None, ...]  # (3,) steps until a window's rate is 0.9 of that before; None = never
+    regained: tuple[int | None, ...]  # (3,) steps until a window's rate is 0.9 of that before; None = never, or unknown
     by_trial: np.ndarray  # f8 (3, K) mean return of each trial
 
     def as_dict(self) -> dict[str, Any]:
@@ -84,7 +84,9 @@ def adapt(
     `change` is how the world differs from its simulator, as in training if not given (see `evaluate`). `film`: a .gif
     or .mp4 of the network beside its frozen twin, around the change of the first life that has one.
     """
-    for name, value in (("episodes", lives), ("seed", seed), ("max_steps", max_steps)):
+    if isinstance(lives, bool) or not isinstance(lives, int) or lives < 1:
+        raise NeolError(f"lives = {lives!r} is not allowed; it must be a whole number, 1 or more.")
+    for name, value in (("seed", seed), ("max_steps", max_steps)):
         check_value(name, value)
     net = controller(network)
     found = fitting_task(net, task, trust=trust)
@@ -189,7 +191,8 @@ def _phase(slot: SingleSlot, env: Any) -> tuple[Any, ...]:
 
 
 def _summed(twins: list[list[_Lived]]) -> Adaptation:
-    """Means over the lives that changed. A life that is over earns nothing: 0 until the time that the longest has."""
+    """Means over the lives in which the learning one met the change, for every twin: one that was dead by then, or
+    whose life is over, earns nothing, 0 until the time that the longest has."""
     by_trial = np.array([np.mean([life.returns for life in lived], axis=0) for lived in twins])  # (3, K)
     lives, changed = len(twins[0]), sum(life.changed >= 0 for life in twins[0])
     longest = max(len(life.rewards) for lived in twins for life in lived)
@@ -197,7 +200,9 @@ def _summed(twins: list[list[_Lived]]) -> Adaptation:
     window = _round(max(ends, default=1) / WINDOWS)
     count = -(-max(ends, default=0) // window)
     since = window * np.arange(-count, count)
-    rate = np.array([_rates(lived, since, window, longest) for lived in twins]).reshape(len(TWINS), len(since))
+    met = [[(b.rewards, b.changed if b.changed >= 0 else a.changed) for a, b in zip(twins[0], lived, strict=True)
+            if a.changed >= 0] for lived in twins]  # fmt: skip
+    rate = np.array([_rates(lived, since, window, longest) for lived in met]).reshape(len(TWINS), len(since))
     before, after = (_mean(rate[:, part]) for part in (since < 0, since >= 0))
     least = before - (1.0 - REGAINED) * np.abs(before)
     regained = tuple(
@@ -213,19 +218,20 @@ def _round(least: float) -> int:
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
-    """The mean f8 (3,) of values (3, w) that are numbers."""
+    """The mean f8 (3,) of values (3, w) that are numbers; nan where none is."""
     known = np.isfinite(values)
-    return np.where(known, values, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    count = known.sum(axis=1)
+    return np.where(count, np.where(known, values, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
 
 
-def _rates(lived: list[_Lived], since: np.ndarray, window: int, longest: int) -> list[float]:
-    """The mean reward per step in each window around the change."""
+def _rates(met: list[tuple[np.ndarray, int]], since: np.ndarray, window: int, longest: int) -> list[float]:
+    """The mean reward per step in each window around the change, over lives (rewards, step of the change)."""
     out = []
     for start in since:
         sums = []
-        for life in lived:
-            a, b = life.changed + start, life.changed + start + window
-            if life.changed >= 0 and a >= 0 and b <= longest:
-                sums.append(life.rewards[a:b].sum() / window)
-        out.append(float(np.mean(sums)) if len(sums) >= LEAST else np.nan)
+        for rewards, changed in met:
+            a, b = changed + start, changed + start + window
+            if a >= 0 and b <= longest:
+                sums.append(rewards[a:b].sum() / window)
+        out.append(float(np.mean(sums)) if len(sums) >= max(1, min(LEAST, len(met))) else np.nan)
     return out
