@@ -101,12 +101,12 @@ def test_a_mild_change_is_regained_at_once() -> None:
 
 
 def test_few_lives_are_measured_as_many_are() -> None:
-    found = neol.adapt(network(rule="none"), Paid, lives=2, change="action gain=0.5 from=20")
+    found = neol.adapt(network(rule="none"), Paid, lives=np.int64(2), change="action gain=0.5 from=20")
     assert found.changed == 2
     assert found.before == pytest.approx([0.5] * 3) and found.after == pytest.approx([0.25] * 3)
 
 
-def test_what_no_window_shows_is_unknown_not_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_no_window_shows_is_unknown_not_zero(capsys: pytest.CaptureFixture[str]) -> None:
     found = neol.adapt(network(rule="none"), Paid, lives=6, change="action gain=0.5 from=1")
     assert found.window > 1 and np.isnan(found.before).all() and found.after == pytest.approx([0.25] * 3)
     _print(found)
@@ -119,9 +119,9 @@ def test_a_twin_that_dies_before_the_change_earns_nothing_after_it() -> None:
     assert found.after == pytest.approx([1.0, 1.0, 1.0 / 3.0])
 
 
-@pytest.mark.parametrize("lives", [0, -3, 2.5, True])
+@pytest.mark.parametrize("lives", [0, -3, 2.5, True, 10**7, "many"])
 def test_a_number_of_lives_that_is_none_is_refused_by_its_name(lives: Any) -> None:
-    with pytest.raises(NeolError, match=r"^lives = .* is not allowed; it must be a whole number, 1 or more\.$"):
+    with pytest.raises(NeolError, match=r"^lives = .* is not allowed; it must be "):
         neol.adapt(network(rule="none"), Paid, lives=lives)
 
 

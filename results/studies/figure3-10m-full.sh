@@ -3,7 +3,7 @@
 # walkers with 10, NEAT, BCM and its matched control before the others. The numbers of seeds were fixed before the first run.
 # About 2.5 hours of one core for the first two tasks, 7 for each walker. Resumable; where runs/ is not kept,
 # it goes on from what stands in results/studies/figure3-10m-full. Several may run at once, on parts: they share the work.
-#   results/studies/figure3-10m-full.sh [cartpole|lunarlander|hopper|bipedalwalker ...]
+#   results/studies/figure3-10m-full.sh [cartpole|lunarlander|walkers|hopper|bipedalwalker ...]
 set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}
 OUT=${OUT:-runs/figure3-10m-full}
@@ -17,8 +17,8 @@ run() { # tasks, seeds, arms
 for task in ${*:-cartpole lunarlander walkers}; do
   case $task in
     cartpole | lunarlander) run "$task" 30 ;;
-    walkers) run "hopper bipedalwalker" 10 --arms neat bcm && run "hopper bipedalwalker" 10 ;;
-    *) run "$task" 10 --arms neat bcm && run "$task" 10 ;;
+    walkers) run "hopper bipedalwalker" 10 --arms neat bcm; run "hopper bipedalwalker" 10 ;;
+    *) run "$task" 10 --arms neat bcm; run "$task" 10 ;;
   esac
 done
 "$NEOL" study export "$OUT" --database "$KEPT/study.sqlite"

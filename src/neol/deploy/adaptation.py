@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neol import seeding
+from neol.config import checks
 from neol.config.schema import check_value
 from neol.deploy.evaluation import Controller, controller, fitting_task, life_in, trained_lives, world_in
 from neol.envs.registry import Maker, make, opened
@@ -33,6 +34,7 @@ TWINS = ("learning", "frozen", "static")
 WINDOWS = 12  # after the change, at most
 REGAINED = 0.9  # of the reward rate before the change
 FILMED = 3  # seconds of a film before the change
+MOST_LIVES = 10**6
 LEAST = 5  # lives that a window must be seen in, where so many changed
 
 
@@ -84,8 +86,8 @@ def adapt(
     `change` is how the world differs from its simulator, as in training if not given (see `evaluate`). `film`: a .gif
     or .mp4 of the network beside its frozen twin, around the change of the first life that has one.
     """
-    if isinstance(lives, bool) or not isinstance(lives, int) or lives < 1:
-        raise NeolError(f"lives = {lives!r} is not allowed; it must be a whole number, 1 or more.")
+    lives = checks.convert("lives", lives, int)
+    checks.check_range("lives", lives, 1, MOST_LIVES, False)
     for name, value in (("seed", seed), ("max_steps", max_steps)):
         check_value(name, value)
     net = controller(network)
