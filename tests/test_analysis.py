@@ -131,7 +131,7 @@ def test_a_clear_win_is_supported_a_clear_loss_contradicted_and_a_tie_is_no_diff
         assert said["higher", "hebb"] == SUPPORTED  # 20 above, SD 5
         assert said["ablation", "hebb"] == CONTRADICTED  # 20 below
         assert said["plasticity", "hebb"] == ALIKE  # the same scores
-        assert said["tighter", "hebb"] == UNDECIDED  # the same spread
+        assert said["tighter", "hebb"] == ALIKE  # the same spread, 30 seeds
         assert said[AGAINST_REFERENCE, "neat-wo"] == BETTER  # of which the paper claims nothing
     worse = found(study, "ablation", "hebb")
     assert worse.why == "significantly worse, large effect" and "A12 0.0" in worse.numbers
@@ -142,6 +142,15 @@ def test_a_difference_of_spread_is_judged_in_its_direction(tmp_path: Path) -> No
     for i, (neat, hebb, verdict) in enumerate([(wide, tight, SUPPORTED), (tight, wide, CONTRADICTED)]):
         scores = {("hopper", "neat"): neat, ("hopper", "hebb"): hebb, ("hopper", "hebb-control"): hebb}
         assert verdicts(made_up(tmp_path / str(i), scores))["tighter", "hebb"] == verdict
+
+
+def test_an_undecided_spread_says_what_its_runs_exclude(tmp_path: Path) -> None:
+    hebb = normal(1, 200.0, n=10)
+    scores = {("hopper", "neat"): normal(0, 200.0, n=10), ("hopper", "hebb"): hebb, ("hopper", "hebb-control"): hebb}
+    said = found(made_up(tmp_path, scores), "tighter", "hebb")
+    assert said.verdict == UNDECIDED
+    told = re.search(r"10 and 10 runs exclude a spread below (\S+) and above (\S+) times the other's", said.why)
+    assert told is not None and float(told[1]) < 0.6 < 1.6 < float(told[2])
 
 
 def test_metrics_that_disagree_have_verdicts_of_their_own_the_held_out_one_first(tmp_path: Path) -> None:

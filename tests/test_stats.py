@@ -319,6 +319,23 @@ def test_brown_forsythe_of_constants_and_few_runs() -> None:
     assert stats.brown_forsythe([1.0], [1.0, 2.0]) is stats.brown_forsythe([1.0, 2.0], []) is None
 
 
+def test_the_ratio_of_spreads_is_that_of_bonetts_own_package() -> None:
+    # the example of ci.ratio.mad2 in his R package statpsych, to the digits that its page shows
+    x, y = [32, 39, 26, 35, 43, 27, 40, 37, 34, 29], [36, 44, 47, 42, 49, 39, 46, 31, 33, 48]
+    assert there(stats.spread_ratio(x, y)) == pytest.approx((0.8679245, 0.4520879, 1.666253), rel=1e-6)
+    assert there(stats.spread_ratio(y, x)) == pytest.approx((1 / 0.8679245, 1 / 1.666253, 1 / 0.4520879), rel=1e-6)
+    far = [1e9 + 1e-3 * v for v in x]
+    assert there(stats.spread_ratio(far, y)).low == pytest.approx(0.4520879e-3, rel=1e-3)
+
+
+def test_the_ratio_of_spreads_covers_the_true_one_and_needs_runs_that_differ() -> None:
+    rng = draws(11)
+    found = [there(stats.spread_ratio(rng.normal(0, 3, 10), rng.normal(50, 1, 10))) for _ in range(2000)]
+    covered = np.mean([there(f.low) <= 3.0 <= there(f.high) for f in found])
+    assert 0.94 < covered < 0.98
+    assert stats.spread_ratio([1.0], [1.0, 2.0]) is stats.spread_ratio([1.0, 2.0], [5.0, 5.0]) is None
+
+
 # -- comparisons
 
 
@@ -334,7 +351,7 @@ def test_compare_is_its_parts_with_holm_over_the_pairs() -> None:
         assert (c.n, c.n_against, c.p) == (len(x), len(y), stats.rank_sum(x, y, "two-sided"))
         assert c.p_better == stats.rank_sum(x, y)
         assert c.a12 == stats.a12(x, y) and c.variance == stats.brown_forsythe(x, y)
-        assert c.difference == stats.difference(x, y, 3)
+        assert c.difference == stats.difference(x, y, 3) and c.spread == stats.spread_ratio(x, y)
         assert c.difference is not None
         assert_near(c.difference.estimate, x.mean() - y.mean())
     assert stats.compare("lunarlander", scores, pairs, 3) == found
@@ -346,8 +363,8 @@ def test_arms_that_are_missing_or_empty_say_nothing_and_are_not_in_the_family() 
     pairs = [("hebb", "neat"), ("oja", "neat"), ("bcm", "neat")]
     hebb, oja, bcm = stats.compare("t", {"hebb": [4, 5, 6], "oja": [], "neat": [1, 2, 3]}, pairs, 0)
     assert hebb.p_holm == hebb.p == hebb.p_least == 2 / 20 and hebb.p_better == 1 / 20
-    assert oja == ("t", "oja", "neat", 0, 3, *[None] * 7)
-    assert bcm == ("t", "bcm", "neat", 0, 3, *[None] * 7)
+    assert oja == ("t", "oja", "neat", 0, 3, *[None] * 8)
+    assert bcm == ("t", "bcm", "neat", 0, 3, *[None] * 8)
     assert stats.compare("t", {}, [], 0) == []
 
 
@@ -455,6 +472,7 @@ TWO: list[Callable[[Any, Any], Any]] = [
     stats.rank_sum,
     stats.a12,
     stats.brown_forsythe,
+    stats.spread_ratio,
     lambda x, y: stats.difference(x, y, 0),
     lambda x, y: stats.compare("t", {"a": x, "b": y}, [("a", "b"), ("b", "a"), ("a", "a"), ("a", "c")], 0),
     lambda x, y: stats.probability_of_improvement({"a": x, "b": y}, {"a": y, "b": x}, 0),

@@ -7,9 +7,6 @@ set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}
 OUT=${OUT:-runs/lives}/$1
 KEPT=results/lives/$1
-FROM=()
-[ -e "$OUT/study.sqlite" ] || [ ! -e "$KEPT/study.sqlite" ] || FROM=(--from "$KEPT")
-"$NEOL" study run lives "${FROM[@]}" --out "$OUT" --tasks "$1" --jobs 1
-mkdir -p "$KEPT"
+"$NEOL" study run lives --from "$KEPT" --out "$OUT" --tasks "$1" --jobs 1
 "$NEOL" study export "$OUT" --database "$KEPT/study.sqlite"
 "$NEOL" report "$KEPT"

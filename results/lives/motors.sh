@@ -4,10 +4,7 @@
 set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}
 OUT=${OUT:-runs/motors}
-FROM=()
-[ -e "$OUT/study.sqlite" ] || FROM=(--from results/lives/motors)
 ARMS=(hebb hebb-fast rates advantage abcd modulated drawn static static-senses recurrent recurrent-senses recurrent-products specialist ppo oracle home)
-"$NEOL" study run motors "${FROM[@]}" --out "$OUT" --tasks motors-1 motors-4 --seeds 8 --jobs 1 --arms "${ARMS[@]}"
-mkdir -p results/lives/motors
+"$NEOL" study run motors --from results/lives/motors --out "$OUT" --tasks motors-1 motors-4 --seeds 8 --jobs 1 --arms "${ARMS[@]}"
 "$NEOL" study export "$OUT" --database results/lives/motors/study.sqlite
 "$NEOL" report results/lives/motors

@@ -8,11 +8,8 @@ set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}
 OUT=${OUT:-runs/figure3-10m-full}
 KEPT=results/studies/figure3-10m-full
-FROM=()
-[ -e "$OUT/study.sqlite" ] || FROM=(--from "$KEPT")
 run() { # tasks, seeds, arms
-  "$NEOL" study run paper/figure3-10m "${FROM[@]}" --out "$OUT" --tasks $1 --seeds "$2" --jobs 1 "${@:3}"
-  FROM=()
+  "$NEOL" study run paper/figure3-10m --from "$KEPT" --out "$OUT" --tasks $1 --seeds "$2" --jobs 1 "${@:3}"
 }
 for task in ${*:-cartpole lunarlander walkers}; do
   case $task in

@@ -3,9 +3,6 @@
 set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}
 OUT=${OUT:-runs/mazes-gradient}
-FROM=()
-[ -e "$OUT/study.sqlite" ] || [ ! -e results/studies/mazes-gradient ] || FROM=(--from results/studies/mazes-gradient)
-"$NEOL" study run mazes "${FROM[@]}" --out "$OUT" --tasks tmaze --arms gradient --seeds 10 --jobs 1
+"$NEOL" study run mazes --from results/studies/mazes-gradient --out "$OUT" --tasks tmaze --arms gradient --seeds 10 --jobs 1
 "$NEOL" study run mazes --out "$OUT" --tasks tmaze --arms gradient-static gradient-recurrent --seeds 2 --jobs 1
-mkdir -p results/studies/mazes-gradient
 "$NEOL" study export "$OUT" --database results/studies/mazes-gradient/study.sqlite

@@ -4,10 +4,7 @@
 set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}
 OUT=${OUT:-runs/mazes}
-FROM=()
-[ -e "$OUT/study.sqlite" ] || FROM=(--from results/studies/mazes)
-"$NEOL" study run mazes "${FROM[@]}" --out "$OUT" --tasks tmaze --arms modulated static recurrent --seeds 10 --jobs 1
+"$NEOL" study run mazes --from results/studies/mazes --out "$OUT" --tasks tmaze --arms modulated static recurrent --seeds 10 --jobs 1
 "$NEOL" study run mazes --out "$OUT" --tasks tmaze --arms modulated static recurrent senses hebb rates rewarded drawn --seeds 5 --jobs 1
 "$NEOL" study run mazes --out "$OUT" --tasks double-tmaze --arms modulated static --seeds 3 --jobs 1
-mkdir -p results/studies/mazes
 "$NEOL" study export "$OUT" --database results/studies/mazes/study.sqlite

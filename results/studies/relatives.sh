@@ -3,8 +3,6 @@
 set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}
 OUT=${OUT:-runs/relatives}
-FROM=()
-[ -e "$OUT/study.sqlite" ] || FROM=(--from results/studies/relatives)
-"$NEOL" study run relatives "${FROM[@]}" --out "$OUT" --jobs 1
+"$NEOL" study run relatives --from results/studies/relatives --out "$OUT" --jobs 1
 "$NEOL" study export "$OUT" --database results/studies/relatives/study.sqlite
 "$NEOL" report results/studies/relatives

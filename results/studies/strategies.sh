@@ -5,9 +5,7 @@ set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}
 OUT=${OUT:-runs}
 study() { # folder under runs/ and results/studies/, study, options
-  local from=()
-  [ -e "$OUT/$1/study.sqlite" ] || from=(--from "results/studies/$1")
-  "$NEOL" study run "$2" "${from[@]}" --out "$OUT/$1" --jobs 1 "${@:3}"
+  "$NEOL" study run "$2" --from "results/studies/$1" --out "$OUT/$1" --jobs 1 "${@:3}"
   "$NEOL" study export "$OUT/$1" --database "results/studies/$1/study.sqlite"
   "$NEOL" report "results/studies/$1"
 }

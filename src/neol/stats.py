@@ -70,6 +70,7 @@ class Comparison(NamedTuple):
     a12: Interval | None
     variance: Variance | None
     difference: Interval | None  # of means, arm - against
+    spread: Interval | None  # ratio of mean distances from the median, arm / against
 
 
 # -- one sample
@@ -278,6 +279,32 @@ def brown_forsythe(x: ArrayLike, y: ArrayLike) -> Variance | None:
     return Variance(p, sd, sd_against, ratio)
 
 
+def spread_ratio(x: ArrayLike, y: ArrayLike) -> Interval | None:
+    """tau_x / tau_y, where tau is the mean distance from the median: what Brown and Forsythe's test compares.
+
+    Bonett and Seier's (2003) interval: ln (c_x tau_x / c_y tau_y) -+ z sqrt(v_x + v_y), c = n / (n - 1). With normal
+    scores it covers 97 % of the time with 5 runs a side, 96 % with 10 or 30, with exponential ones 93, 91 and 93 %.
+    None when n < 2 in a sample, or one does not spread.
+    """
+    a, b = _scores(x), _scores(y)
+    if len(a) < 2 or len(b) < 2 or not np.ptp(a) or not np.ptp(b):
+        return None
+    (log_a, v_a), (log_b, v_b) = _log_spread(a), _log_spread(b)
+    half = _Z * math.sqrt(v_a + v_b)
+    low, estimate, high = np.exp(np.array([-half, 0.0, half]) + (log_a - log_b)).tolist()
+    return Interval(estimate, low, high)
+
+
+def _log_spread(x: np.ndarray) -> tuple[float, float]:
+    """ln (c tau), and its variance v = (((mean - median) / tau)^2 + (sd / tau)^2 - 1) / n."""
+    n, scale = len(x), float(np.ptp(x))
+    unit = (x - x[0]) / scale  # squares of tiny numbers would be 0
+    middle = float(np.median(unit))
+    tau = float(np.abs(unit - middle).mean())
+    variance = (((float(unit.mean()) - middle) / tau) ** 2 + (_sd(unit) / tau) ** 2 - 1.0) / n
+    return math.log(n / (n - 1) * tau) + math.log(scale), variance
+
+
 def difference(x: ArrayLike, y: ArrayLike, seed: int) -> Interval | None:
     """mean(x) - mean(y), each sample resampled on its own; no ends when either has one run, None when one is empty."""
     a, b = _scores(x), _scores(y)
@@ -326,7 +353,7 @@ def compare(
     return [
         Comparison(
             task, arm, against, len(x), len(y), p, p_holm, p_least, rank_sum(x, y), a12(x, y), brown_forsythe(x, y),
-            difference(x, y, seed),
+            difference(x, y, seed), spread_ratio(x, y),
         )
         for (arm, against), (x, y), p, p_holm, p_least in zip(pairs, both, tests, holm(tests), least, strict=True)
     ]  # fmt: skip

@@ -27,8 +27,9 @@ def study_options(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--scale", type=float, default=1.0, metavar="X", help="multiply every budget with this (1)")
     p.add_argument("--tasks", nargs="+", default=[], metavar="TASK", help="only these tasks")
     p.add_argument("--arms", nargs="+", default=[], metavar="ARM", help="only these arms, and their controls")
-    p.add_argument("--from", dest="taken_from", metavar="DIR", type=path_of,
-                   help="keep this study's finished runs (a folder, or a study.sqlite) in a new --out")  # fmt: skip
+    p.add_argument("--from", dest="taken_from", metavar="DIR", type=path_of, action="append", default=[],
+                   help="keep what finished in this study, or is shared with it (a folder, or a study.sqlite); may be "
+                   "given several times")  # fmt: skip
     p.add_argument("--retry-failed", action="store_true", help="try runs that failed again")
     p.add_argument("--executor", choices=("local", "ray"), default="local", help="this machine, or a Ray cluster")
     p.add_argument("--ray-address", default="", metavar="ADDRESS", help="the Ray cluster; empty = start one here")

@@ -143,13 +143,23 @@ def comparisons_csv(analysis: Analysis) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([
         "metric", "task", "arm", "against", "n", "n_against", "difference", "difference_low", "difference_high", "a12",
-        "a12_low", "a12_high", "p", "p_holm", "p_least", "p_better", "sd", "sd_against", "p_brown_forsythe", "verdict",
+        "a12_low", "a12_high", "p", "p_holm", "p_least", "p_better", "sd", "sd_against", "p_brown_forsythe",
+        "spread_ratio", "spread_ratio_low", "spread_ratio_high", "verdict",
     ])  # fmt: skip
     for metric, found in analysis.comparisons.items():
         for c in found:
             ps = (c.p, c.p_holm, c.p_least, c.p_better)
             writer.writerow(
-                [metric, *map(cell, c[:5]), *_three(c.difference), *_three(c.a12), *ps, *_variance(c), judge(c)]
+                [
+                    metric,
+                    *map(cell, c[:5]),
+                    *_three(c.difference),
+                    *_three(c.a12),
+                    *ps,
+                    *_variance(c),
+                    *_three(c.spread),
+                    judge(c),
+                ]
             )
     return text.getvalue()
 

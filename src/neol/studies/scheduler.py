@@ -27,6 +27,7 @@ from neol.studies.database import (
     plan_cells,
     record_failure,
     record_result,
+    take_runs,
     take_up,
 )  # fmt: skip
 from neol.studies.local_workers import DEATHS, Job, LocalStudyWorkers, StudyBackend
@@ -71,20 +72,21 @@ def run_study(
     executor: str = "local",
     ray_address: str = "",
     retry: bool = False,
-    taken_from: Path | None = None,
+    taken_from: Sequence[Path] = (),
     show: Progress | None = None,
 ) -> RunCounts:
-    """Run what is missing of these cells in the folder `out`; `taken_from`: a study whose finished runs are kept."""
+    """Run what is missing of these cells in the folder `out`; `taken_from`: studies whose finished runs are kept."""
     show = show or Progress(quiet=True)
-    if taken_from is not None and (out / "study.sqlite").exists():
-        raise NeolError(f"'{out}' holds a study already; --from is for a new folder, and going on needs no --from.")
-    source = existing(taken_from) if taken_from is not None else None
+    sources = [existing(path) for path in taken_from]
     _make_folder(out)
-    if source is not None:
-        take_up(source, out / "study.sqlite")
     database = Database(out)
+    for source in sources:
+        take_up(source, database, plan.title)
     with database.writing() as db:
         plan_cells(db, plan, chosen, scale)
+        for source in sources:
+            if taken := take_runs(db, source):
+                show.say(f"{taken} finished runs are taken from '{source.path.parent}'.")
         if retry:
             forget_failures(db)
     configs = {c.key: c.config for c in chosen}

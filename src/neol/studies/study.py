@@ -71,10 +71,13 @@ class Row(NamedTuple):
         return self.best_return - self.held_out
 
     @property
+    def seconds(self) -> float | None:
+        """Processor seconds, the champion's choice included; where unknown, by the clock: runs have one core each."""
+        return self.cpu_seconds or self.wall_seconds
+
+    @property
     def seconds_per_million(self) -> float | None:
-        """Processor seconds per million steps, the champion's choice included; where unknown, by the clock."""
-        seconds = self.cpu_seconds or self.wall_seconds  # a study's runs have one core each
-        return seconds * 1e6 / self.env_steps if seconds and self.env_steps else None
+        return self.seconds * 1e6 / self.env_steps if self.seconds and self.env_steps else None
 
 
 _ROWS = """
