@@ -28,7 +28,6 @@ LABELS = (
 )  # fmt: skip
 ALPHA = 0.05
 WORTH = 0.71  # an A12 from which on an effect is large: what "no difference found" must have excluded, either way
-WORTH_SPREAD = 2.0  # a ratio of spreads that is large, as the paper's on the lander: the same
 SAME_BUDGET = 1.5  # budgets that differ by a larger factor are not the same number of steps
 FEWEST = 5  # runs a side, below which a spread, a ceiling or an interval of means says nothing
 # What is asked of a study beside the paper's claims.
@@ -231,13 +230,21 @@ def _tighter(c: Comparison, p: float | None, metric: str) -> Verdict:
         return made._replace(
             verdict=SUPPORTED if points == "tighter" else CONTRADICTED, why=f"significantly {points}"
         )  # fmt: skip
+    verdict, because = _spreads_alike(c)
+    return made._replace(verdict=verdict, why=f"{because}; these runs are {points}")
+
+
+def _spreads_alike(c: Comparison) -> tuple[str, str]:
+    """The verdict where the test finds no difference of spread, and which of them the runs exclude."""
     if c.spread is None or c.spread.low is None or c.spread.high is None:
-        return made._replace(verdict=UNDECIDED, why=f"not significant; these runs are {points}")
-    if c.spread.low > 1.0 / WORTH_SPREAD and c.spread.high < WORTH_SPREAD:
-        why = f"not significant, and a spread {WORTH_SPREAD:g} times as large or small is excluded"
-        return made._replace(verdict=ALIKE, why=why)
-    excluded = f"{runs} exclude a spread below {c.spread.low:.2g} and above {c.spread.high:.2g} times the other's"
-    return made._replace(verdict=UNDECIDED, why=f"not significant; {excluded}; these are {points}")
+        return UNDECIDED, "not significant"
+    low, high = c.spread.low, c.spread.high
+    large = {"half": low <= 0.5, "twice": high >= 2.0}  # the paper's on the lander is half
+    left = " or ".join(name for name, is_open in large.items() if is_open)
+    if not left:
+        return ALIKE, "not significant, and a spread half or twice as large is excluded"
+    told = f"{c.n} and {c.n_against} runs exclude a spread below {low:.2f} and above {high:.2f} times the other's"
+    return UNDECIDED, f"not significant; {told}: {left} as large is left open"
 
 
 def _ablation(study: Study, facts: _Facts, scores: Scores, metric: str) -> list[Verdict]:
