@@ -34,8 +34,8 @@ ENVS = str(Path(__file__).parent / "envs")
 SMALL = small_study(("none", "hebb", "bcm"), generations=3)
 
 
-def study_file(folder: Path, text: str = SMALL, name: str = "small.toml") -> Path:
-    path = folder / name
+def study_file(folder: Path, text: str = SMALL) -> Path:
+    path = folder / "small.toml"
     path.write_text(text)
     return path
 
@@ -262,36 +262,6 @@ def test_a_study_taken_up_from_its_trimmed_database_runs_nothing_twice(tmp_path:
     assert main(["study", "run", file, "--out", str(tmp_path / "x"), "--from", str(tmp_path / "none"), *few]) == 2
     assert "is no study" in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
-
-
-def test_a_study_takes_the_runs_that_it_shares_with_another_whenever_they_are_there(tmp_path: Path) -> None:
-    few = ["--tasks", "cartpole", "--scale", "0.34", "--jobs", "1", "--quiet"]
-    one, two = tmp_path / "one", tmp_path / "two"
-    first = str(study_file(tmp_path))
-    second = str(study_file(tmp_path, small_study(("none", "hebb", "bcm"), "Another", generations=3), "another.toml"))
-    assert main(["study", "run", first, "--out", str(one), *few, "--arms", "none", "--seeds", "1"]) == 0
-    take = ["study", "run", second, "--out", str(two), *few, "--from", str(one)]
-    assert main([*take, "--arms", "none", "hebb", "--seeds", "1"]) == 0
-    shared, own = ({r.key: r for r in neol.Study(d).finished} for d in (one, two))
-    assert set(shared) < set(own)
-    assert {p.name for p in (two / "runs").iterdir() if p.is_dir()} == set(own) - set(shared)  # not played again
-    for table in ("generations", "evaluations", "champions", "versions", "clock", "timing"):
-        rows = {k: _of_run(one, table, k) for k in shared}
-        assert all(rows.values())
-        assert {k: _of_run(two, table, k) for k in shared} == rows
-    assert neol.Study(two).facts["title"] == "Another"
-    assert not [r for r in neol.Study(two).rows if r.arm not in ("none", "hebb", "hebb-control")]
-    assert main(["study", "run", first, "--out", str(one), *few, "--arms", "none", "--seeds", "2"]) == 0
-    assert main([*take, "--arms", "none", "--seeds", "2"]) == 0  # the folder is there already: what is new is taken
-    assert {r.seed for r in neol.Study(two).finished if r.arm == "none"} == {0, 1}
-    assert {p.name for p in (two / "runs").iterdir() if p.is_dir()} == set(own) - set(shared)
-
-
-def _of_run(folder: Path, table: str, key: str) -> list[tuple[Any, ...]]:
-    """A run's rows of a table, without the run's number, which is another in every study."""
-    with Database(folder).reading() as db:
-        found = db.execute(f"SELECT t.* FROM {table} t JOIN runs USING (run) WHERE key = ?", (key,)).fetchall()
-    return [tuple(r)[1:] for r in found]
 
 
 def test_runs_come_seed_by_seed_and_within_a_seed_the_longest_first(tmp_path: Path) -> None:

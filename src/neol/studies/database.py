@@ -75,14 +75,6 @@ CREATE TABLE clock (run INTEGER PRIMARY KEY REFERENCES runs, finished TEXT, host
 CREATE TABLE timing (run INTEGER REFERENCES runs, generation INTEGER, wall_seconds REAL NOT NULL,
     PRIMARY KEY (run, generation)) WITHOUT ROWID;
 """
-_OF_A_RUN = (
-    "generations",
-    "evaluations",
-    "champions",
-    "versions",
-    "clock",
-    "timing",
-)  # what is known of one that ended
 
 
 class Database:
@@ -298,36 +290,6 @@ def existing(study: Path) -> Database:
     if not (folder / "study.sqlite").is_file():
         raise NeolError(f"'{study}' is no study: it must be a folder with a study.sqlite, or that file.")
     return Database(folder)
-
-
-def take_up(source: Database, target: Database, title: str) -> None:
-    """Where there is no database yet: all of the same study, begun elsewhere, also what is not asked for now."""
-    with source.reading() as db:
-        found = db.execute("SELECT value FROM study WHERE name = 'title'").fetchone()
-        if target.path.exists() or found is None or found[0] != title:
-            return
-        with replacing(target.path) as part:
-            part.unlink(missing_ok=True)
-            with closing(sqlite3.connect(part, isolation_level=None)) as copy:
-                db.backup(copy)
-
-
-def take_runs(db: sqlite3.Connection, source: Database) -> int:
-    """Runs that wait here and have finished in another study, this one or any: the same key is the same run.
-
-    -> how many there are.
-    """
-    waits = dict(db.execute("SELECT key, run FROM runs WHERE status = ?", (WAITING,)).fetchall())
-    with source.reading() as other:
-        done = other.execute("SELECT key, run FROM runs WHERE status = ?", (DONE,)).fetchall()
-        runs = [(there, waits[key]) for key, there in done if key in waits]
-        for table in ("runs", *_OF_A_RUN):
-            names = [r["name"] for r in db.execute(f"PRAGMA table_info({table})") if r["name"] != "run"]
-            get = f"SELECT {', '.join(names)} FROM {table} WHERE run = ?"
-            put = f"INSERT OR REPLACE INTO {table} ({', '.join(names)}, run) VALUES ({'?, ' * len(names)}?)"
-            for there, here in runs:
-                db.executemany(put, [(*row, here) for row in other.execute(get, (there,))])
-    return len(runs)
 
 
 def trimmed_copy(database: Database, target: Path) -> None:

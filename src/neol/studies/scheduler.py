@@ -22,16 +22,13 @@ from neol.studies.database import (
     RUNS,
     WAITING,
     Database,
-    existing,
     forget_failures,
-    plan_cells,
     record_failure,
     record_result,
-    take_runs,
-    take_up,
 )  # fmt: skip
 from neol.studies.local_workers import DEATHS, Job, LocalStudyWorkers, StudyBackend
 from neol.studies.plan import AnyConfig, Cell, StudyPlan, cells
+from neol.studies.taking import Source, plan_with
 from neol.system import cores, is_busy
 from neol.training import run_folder
 from neol.training.history import fraction_done
@@ -77,18 +74,16 @@ def run_study(
 ) -> RunCounts:
     """Run what is missing of these cells in the folder `out`; `taken_from`: studies whose finished runs are kept."""
     show = show or Progress(quiet=True)
-    sources = [existing(path) for path in taken_from]
+    sources = [Source(path) for path in taken_from]
     _make_folder(out)
     database = Database(out)
-    for source in sources:
-        take_up(source, database, plan.title)
     with database.writing() as db:
-        plan_cells(db, plan, chosen, scale)
-        for source in sources:
-            if taken := take_runs(db, source):
-                show.say(f"{taken} finished runs are taken from '{source.path.parent}'.")
+        plan_with(db, plan, chosen, scale, sources)
+        taken = [(source.study.path, source.take(db)) for source in sources]
         if retry:
             forget_failures(db)
+    for path, count in taken:
+        show.say(f"Runs that are taken from '{path}': {count}.")
     configs = {c.key: c.config for c in chosen}
     keys, wanted = list(configs), waiting(database, out, configs)
     if wanted:
@@ -184,6 +179,9 @@ def _schedule(
     while queue or running or elsewhere:
         while queue and len(running) < backend.size:
             job = queue.pop(0)
+            if not _waits(database, job):  # another process took it over
+                finished += job.cost
+                continue
             running[job.run] = job
             backend.submit(job)
         for job, outcome, reason in backend.wait(POLL):
@@ -220,6 +218,11 @@ def _record(database: Database, job: Job, outcome: str, reason: str) -> str:
     with database.writing() as db:
         record_failure(db, job.run, reason)
     return reason
+
+
+def _waits(database: Database, job: Job) -> bool:
+    with database.reading() as db:
+        return bool(db.execute("SELECT 1 FROM runs WHERE run = ? AND status = ?", (job.run, WAITING)).fetchone())
 
 
 def _look_again(database: Database, queue: list[Job], elsewhere: dict[int, tuple[Job, float]]) -> float:
