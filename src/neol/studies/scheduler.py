@@ -79,11 +79,11 @@ def run_study(
     database = Database(out)
     with database.writing() as db:
         plan_with(db, plan, chosen, scale, sources)
-        taken = [(source.study.path, source.take(db)) for source in sources]
+        taken = [source.take(db) for source in sources]
         if retry:
             forget_failures(db)
-    for path, count in taken:
-        show.say(f"Runs that are taken from '{path}': {count}.")
+    for sentence in taken:
+        show.say(sentence)
     configs = {c.key: c.config for c in chosen}
     keys, wanted = list(configs), waiting(database, out, configs)
     if wanted:

@@ -66,15 +66,15 @@ class Source:
             for scale in dict.fromkeys(self.study.scales.values())
         }  # fmt: skip
 
-    def take(self, db: sqlite3.Connection) -> int:
-        """Fill in the runs that are planned and not done in `db`, as far as they are done here -> how many."""
+    def take(self, db: sqlite3.Connection) -> str:
+        """Fill in the runs that are planned and not done in `db`, as far as they are done here -> a sentence on it."""
         missing = dict(db.execute("SELECT key, run FROM runs WHERE status != ?", (DONE,)).fetchall())
         with self.database.reading() as other:
             done = other.execute("SELECT key, run FROM runs WHERE status = ?", (DONE,)).fetchall()
             runs = [(there, missing[key]) for key, there in done if key in missing]
             for there, here in runs:
                 _take_run(other, there, db, here)
-        return len(runs)
+        return f"Taken over from '{self.study.path}': {len(runs)} of the {len(done)} runs that are done there."
 
 
 def _take_run(source: sqlite3.Connection, there: int, db: sqlite3.Connection, here: int) -> None:
