@@ -291,7 +291,7 @@ def spread_ratio(x: ArrayLike, y: ArrayLike) -> Interval | None:
         return None
     (log_a, v_a), (log_b, v_b) = _log_spread(a), _log_spread(b)
     half = _Z * math.sqrt(v_a + v_b)
-    if max(abs(log_a - log_b) + half, log_a, log_b) > 700.0:  # beyond what a number can hold
+    if abs(log_a - log_b) + half > 700.0:  # beyond what a number can hold
         return None
     low, estimate, high = (math.exp(log_a - log_b + d) for d in (-half, 0.0, half))
     return Interval(estimate, low, high)

@@ -28,8 +28,8 @@ def study_options(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--tasks", nargs="+", default=[], metavar="TASK", help="only these tasks")
     p.add_argument("--arms", nargs="+", default=[], metavar="ARM", help="only these arms, and their controls")
     p.add_argument("--from", dest="taken_from", metavar="DIR", type=path_of, action="append", default=[],
-                   help="keep what finished in this study, or is shared with it (a folder, or a study.sqlite); may be "
-                   "given several times")  # fmt: skip
+                   help="take over finished runs of this study, or of another that shares some (a folder, or a "
+                   "study.sqlite); may be given several times")  # fmt: skip
     p.add_argument("--retry-failed", action="store_true", help="try runs that failed again")
     p.add_argument("--executor", choices=("local", "ray"), default="local", help="this machine, or a Ray cluster")
     p.add_argument("--ray-address", default="", metavar="ADDRESS", help="the Ray cluster; empty = start one here")

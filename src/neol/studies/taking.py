@@ -51,8 +51,9 @@ class Source:
         self.study = Study(self.database.path.parent, self.database)
 
     def cells_of(self, plan: StudyPlan, scales: Mapping[str, float]) -> dict[float, list[Cell]]:
-        """By scale, all cells that this source has of the same study on tasks of these scales; of its own plan, with
-        other settings, none.
+        """By scale, the cells of the plan that this source has too, if it is of the same study.
+
+        Of a task only those at its scale in `scales`. A cell that had other settings there is another's.
         """
         if self.study.facts.get("title") != plan.title or not self.study.rows:
             return {}
