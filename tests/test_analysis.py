@@ -12,11 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import mannwhitneyu
 
 import neol
 from neol import stats
 from neol.cli.main import main
 from neol.errors import NeolError
+from neol.report import paper
 from neol.report.analysis import analyse, budget
 from neol.report.panels import CONTROL_LABEL, arms_of
 from neol.report.tables import comparisons_table, differences_table, latex, results_table
@@ -29,6 +31,7 @@ from neol.report.verdicts import (
     BETTER,
     CONTRADICTED,
     HELD_OUT,
+    NOT_SUPPORTED,
     OTHER_BUDGETS,
     PARTLY,
     SUPPORTED,
@@ -217,6 +220,51 @@ def test_what_is_not_significant_but_not_excluded_either_is_undecided_and_says_w
     assert "a large disadvantage is excluded, a large advantage is not" in said.why
     left_open = found(study, AGAINST_REFERENCE, "neat-wo").why
     assert "large effects either way are left open" in left_open and "exclude A12 below" in left_open
+
+
+@pytest.mark.parametrize(("task", "rule"), [(t, r) for t, by_rule in paper.RANK_SUM.items() for r in by_rule])
+def test_the_papers_effect_is_the_one_that_has_its_p_in_scipys_rank_sum_test(task: str, rule: str) -> None:
+    effect = paper.effect(task, rule)
+    assert effect is not None
+    wins = np.diff(np.linspace(0, effect * 900, 31).astype(int))  # of 30 runs of the rule over 30 of NEAT
+    x = np.clip(wins, 0, 30) - 0.5 + np.linspace(0.0, 0.4, 30)  # run i is above wins[i] of NEAT's 0 to 29
+    found = mannwhitneyu(x, np.arange(30.0), alternative="greater", method="asymptotic", use_continuity=False)
+    assert found.statistic == pytest.approx(effect * 900, abs=1)
+    assert found.pvalue == pytest.approx(paper.RANK_SUM[task][rule], rel=0.1)  # a rank more or less
+
+
+def test_an_undecided_claim_is_not_supported_where_the_papers_own_effect_is_excluded(tmp_path: Path) -> None:
+    """Ten runs a side that do not differ exclude A12 above 0.73; the paper has 0.92 (lander) and 0.64 (hopper)."""
+    x = np.arange(10.0)
+    arms = ("neat", "neat-wo", "hebb", "hebb-control")
+    for task, verdict, told in (("lunarlander", NOT_SUPPORTED, "0.92, is"), ("hopper", UNDECIDED, "0.64, is not")):
+        study = made_up(tmp_path / task, {(task, a): x for a in arms})
+        for claim in ("higher", "plasticity"):
+            said = found(study, claim, "hebb")
+            assert (said.claim, said.verdict) == (claim, verdict)
+            assert said.why.endswith(f"the paper's gain over NEAT, A12 {told} excluded")
+        assert found(study, "ablation", "hebb").verdict == UNDECIDED  # no p in the paper: a large effect, 0.71
+        assert found(study, AGAINST_REFERENCE, "neat-wo").verdict == UNDECIDED  # no claim of the paper
+
+
+def test_a_claim_without_a_p_in_the_paper_is_not_supported_where_a_large_effect_is_excluded(tmp_path: Path) -> None:
+    x = np.arange(10.0)
+    scores = {("hopper", "neat"): x, ("hopper", "neat-wo"): x + 1.2, ("hopper", "hebb"): x}
+    study = made_up(tmp_path, scores)
+    said = found(study, "ablation", "hebb")
+    assert said.verdict == NOT_SUPPORTED and "a large advantage is excluded" in said.why
+    assert "the paper's gain" not in said.why
+    assert main(["report", str(tmp_path), "--quiet"]) == 0
+    assert "not supported, 1 of 1: hopper: Hebb" in (tmp_path / "report" / "verdicts.txt").read_text()
+
+
+def test_a_tighter_spread_is_not_supported_where_the_papers_own_ratio_is_excluded(tmp_path: Path) -> None:
+    """SD ratios of its table for Hebb: 0.45 on the lander, 0.96 on the hopper."""
+    x = normal(0, 200.0, n=14)
+    for task, verdict, told in (("lunarlander", NOT_SUPPORTED, "0.45, is"), ("hopper", UNDECIDED, "0.96, is not")):
+        scores = {(task, a): v for a, v in (("neat", x), ("hebb", 200.0 + 1.05 * (x - 200.0)))}
+        said = found(made_up(tmp_path / task, scores), "tighter", "hebb")
+        assert said.verdict == verdict and f"the paper's, {told} excluded" in said.why
 
 
 def test_one_very_bad_run_that_turns_the_mean_is_told(tmp_path: Path) -> None:

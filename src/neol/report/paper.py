@@ -6,6 +6,9 @@ of the final generation: the highest single-rollout return in the population. Me
 
 from __future__ import annotations
 
+import math
+from statistics import NormalDist
+
 PLASTIC = ("hebb", "oja", "bcm")
 WITHOUT_MUTATION = "neat-wo"  # NEAT without weight mutation, the arm of its ablation
 GENERATIONS, SEEDS = 500, 30
@@ -50,3 +53,20 @@ CLAIMS = {
 CEILING = 500.0
 TIES = ("cartpole",)  # where the paper finds no difference between methods
 BEATS_BASELINES = ("cartpole", "lunarlander")
+
+
+def effect(task: str, rule: str) -> float | None:
+    """A12 of a plastic rule over NEAT, on the paper's best fitness: what Table 5's p stands for, n = m = 30.
+
+    The normal rank-sum test backwards: U / (n m) = 1/2 + z_p sqrt((n + m + 1) / (12 n m)).
+    """
+    p = RANK_SUM.get(task, {}).get(rule)
+    if p is None:
+        return None
+    return 0.5 + NormalDist().inv_cdf(1.0 - p) * math.sqrt((2 * SEEDS + 1) / (12 * SEEDS * SEEDS))
+
+
+def spread(task: str, rule: str) -> float | None:
+    """SD of a plastic rule over NEAT's, Table 4; None where NEAT has none."""
+    sds = {arm: sd for arm, (_, sd) in FITNESS.get(task, {}).items()}
+    return sds[rule] / sds["neat"] if rule in sds and sds["neat"] else None

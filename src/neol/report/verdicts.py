@@ -22,9 +22,10 @@ JUDGED = {HELD_OUT: "held-out return", BEST: "final best fitness"}  # the metric
 BETTER, WORSE, ALIKE = "better", "worse", "no difference found"
 UNDECIDED, TOO_FEW = "undecided", "too few seeds to tell"
 SUPPORTED, CONTRADICTED, PARTLY = "supported", "contradicted", "partly supported"
+NOT_SUPPORTED = "not supported"  # not significant, and what the paper has (else a large effect) is excluded
 OTHER_BUDGETS = "not judged, other budgets"
 LABELS = (
-    SUPPORTED, PARTLY, BETTER, CONTRADICTED, WORSE, ALIKE, UNDECIDED, TOO_FEW, OTHER_BUDGETS,
+    SUPPORTED, PARTLY, BETTER, CONTRADICTED, WORSE, NOT_SUPPORTED, ALIKE, UNDECIDED, TOO_FEW, OTHER_BUDGETS,
 )  # fmt: skip
 ALPHA = 0.05
 WORTH = 0.71  # an A12 from which on an effect is large: what "no difference found" must have excluded, either way
@@ -153,7 +154,7 @@ class _Facts(NamedTuple):
     """What decides which of the paper's claims a comparison is about."""
 
     controls: dict[str, str]  # arm -> the arm that it is the control of, or ""
-    plastic: set[str]  # arms that learn by one of the paper's rules
+    rules: dict[str, str]  # arms that learn by one of the paper's rules -> that rule
     neat: bool  # whether the reference evolves without plasticity
 
     @classmethod
@@ -161,13 +162,14 @@ class _Facts(NamedTuple):
         controls = {a.name: a.control_of for a in study.arms}
         first = {r.arm: r.run for r in reversed(study.rows)}
         configs = {arm: config for arm, run in first.items() if isinstance(config := study.config(run), Config)}
-        learns = {a for a, c in configs.items() if c.plasticity.rule in paper.PLASTIC and c.plasticity.lr > 0.0}
+        learning = {a: c.plasticity for a, c in configs.items() if c.plasticity.lr > 0.0}
+        rules = {a: p.rule for a, p in learning.items() if p.rule in paper.PLASTIC}
         reference = configs.get(study.reference)
-        return cls(controls, learns, reference is not None and reference.plasticity.rule == "none")
+        return cls(controls, rules, reference is not None and reference.plasticity.rule == "none")
 
     def judged(self, task: str, arm: str) -> bool:
         """Whether the paper claims that this arm is better than another on this task."""
-        return arm in self.plastic and task in paper.FITNESS and task not in paper.TIES
+        return arm in self.rules and task in paper.FITNESS and task not in paper.TIES
 
 
 def _question(study: Study, facts: _Facts, c: Comparison) -> str:
@@ -183,7 +185,8 @@ def _question(study: Study, facts: _Facts, c: Comparison) -> str:
 
 def _compared(study: Study, facts: _Facts, c: Comparison, metric: str, steps: Scores) -> Verdict:
     claim = _question(study, facts, c)
-    verdict = _verdict(claim, c, metric)
+    over_neat = claim in ("higher", "plasticity")  # the paper has no control: its gain over NEAT is plasticity's to it
+    verdict = _verdict(claim, c, metric, paper.effect(c.task, facts.rules[c.arm]) if over_neat else None)
     if c.against not in study.baselines:
         return verdict
     two = [float(steps[c.task, a].mean()) for a in (c.arm, c.against)]
@@ -194,11 +197,17 @@ def _compared(study: Study, facts: _Facts, c: Comparison, metric: str, steps: Sc
     return verdict._replace(verdict=label, why=f"{verdict.why}; {told}, not the same")
 
 
-def _verdict(claim: str, c: Comparison, metric: str) -> Verdict:
-    """Of a claim that the arm is better, or of a question of the study's own."""
-    claimed = {BETTER: SUPPORTED, WORSE: CONTRADICTED} if claim in paper.CLAIMS else {}
-    found = judge(c)
-    return Verdict(claim, c.task, c.arm, c.against, metric, claimed.get(found, found), numbers(c), why(c))
+def _verdict(claim: str, c: Comparison, metric: str, effect: float | None = None) -> Verdict:
+    """Of a claim that the arm is better, or of a question of the study's own. `effect`: the paper's own A12."""
+    found, because = judge(c), why(c)
+    if claim in paper.CLAIMS:
+        found = {BETTER: SUPPORTED, WORSE: CONTRADICTED}.get(found, found)
+    if found in (UNDECIDED, ALIKE) and claim in paper.CLAIMS and c.a12 is not None and c.a12.high is not None:
+        excluded = c.a12.high < (effect or WORTH)
+        found = NOT_SUPPORTED if excluded and found == UNDECIDED else found
+        if effect is not None:
+            because += f"; the paper's gain over NEAT, A12 {effect:.2f}, is {'' if excluded else 'not '}excluded"
+    return Verdict(claim, c.task, c.arm, c.against, metric, found, numbers(c), because)
 
 
 def _spreads(study: Study, facts: _Facts, comparisons: Sequence[Comparison], metric: str) -> list[Verdict]:
@@ -208,11 +217,13 @@ def _spreads(study: Study, facts: _Facts, comparisons: Sequence[Comparison], met
         family = [c for c in comparisons if (c.task, c.against) == (task, study.reference)]
         family = [c for c in family if facts.judged(task, c.arm)]
         adjusted = stats.holm([c.variance.p if c.variance else None for c in family])
-        out += [_tighter(c, p, metric) for c, p in zip(family, adjusted, strict=True)]
+        ratios = [paper.spread(task, facts.rules[c.arm]) for c in family]
+        out += [_tighter(c, p, metric, ratio) for c, p, ratio in zip(family, adjusted, ratios, strict=True)]
     return out
 
 
-def _tighter(c: Comparison, p: float | None, metric: str) -> Verdict:
+def _tighter(c: Comparison, p: float | None, metric: str, ratio: float | None) -> Verdict:
+    """`ratio`: of SDs, as the paper has it."""
     v, runs = c.variance, f"{c.n} and {c.n_against} runs"
     made = Verdict("tighter", c.task, c.arm, c.against, metric, TOO_FEW, runs, "")
     if v is None:
@@ -230,21 +241,23 @@ def _tighter(c: Comparison, p: float | None, metric: str) -> Verdict:
         return made._replace(
             verdict=SUPPORTED if points == "tighter" else CONTRADICTED, why=f"significantly {points}"
         )  # fmt: skip
-    verdict, because = _spreads_alike(c)
+    verdict, because = _spreads_alike(c, ratio)
     return made._replace(verdict=verdict, why=f"{because}; these runs are {points}")
 
 
-def _spreads_alike(c: Comparison) -> tuple[str, str]:
+def _spreads_alike(c: Comparison, ratio: float | None) -> tuple[str, str]:
     """The verdict where the test finds no difference of spread, and which of them the runs exclude."""
     if c.spread is None or c.spread.low is None or c.spread.high is None:
         return UNDECIDED, "not significant"
     low, high = c.spread.low, c.spread.high
-    large = {"half": low <= 0.5, "twice": high >= 2.0}  # the paper's on the lander is half
-    left = " or ".join(name for name, is_open in large.items() if is_open)
+    excluded = ratio is not None and low > min(ratio, 1.0)
+    papers = "" if ratio is None else f"; the paper's, {ratio:.2f}, is {'' if excluded else 'not '}excluded"
+    left = " or ".join(name for name, is_open in {"half": low <= 0.5, "twice": high >= 2.0}.items() if is_open)
     if not left:
-        return ALIKE, "not significant, and a spread half or twice as large is excluded"
+        return ALIKE, f"not significant, and a spread half or twice as large is excluded{papers}"
     told = f"{c.n} and {c.n_against} runs exclude a spread below {low:.2f} and above {high:.2f} times the other's"
-    return UNDECIDED, f"not significant; {told}: {left} as large is left open"
+    verdict = NOT_SUPPORTED if excluded else UNDECIDED
+    return verdict, f"not significant; {told}: {left} as large is left open{papers}"
 
 
 def _ablation(study: Study, facts: _Facts, scores: Scores, metric: str) -> list[Verdict]:
