@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -194,3 +198,30 @@ def test_a_source_that_is_none_leaves_no_folder(tmp_path: Path, capsys: Any) -> 
         assert run(file(tmp_path, "first"), tmp_path / "out", "--from", source) == 2
         assert why in capsys.readouterr().err
         assert not (tmp_path / "out").exists()
+
+
+def test_a_study_that_is_killed_while_it_takes_runs_over_is_as_it_was_and_takes_them_again(
+    first: Path, copy: Path, other: Path, tmp_path: Path
+) -> None:
+    """SIGKILL in the middle of the transaction, when its pages are on the disk already: SQLite undoes them."""
+    change(  # so much history that the transaction takes seconds and outgrows SQLite's memory
+        copy,
+        "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) "
+        "INSERT INTO generations (run, generation) SELECT 1, i FROM n",
+    )
+    study, out = file(tmp_path, "other"), tmp_path / "out"
+    shutil.copytree(other, out)
+    before = neol.Study(out).rows
+    size = (out / DATABASE).stat().st_size
+    words = ["study", "run", study, "--out", out, *FEW, "--arms", "none", "--seeds", "2", "--from", copy]
+    taking = subprocess.Popen([sys.executable, "-m", "neol", *map(str, words)], stderr=subprocess.DEVNULL)
+    while (out / DATABASE).stat().st_size < size + 1_000_000:
+        assert taking.poll() is None, "it was over before it could be killed"
+        time.sleep(0.01)
+    taking.send_signal(signal.SIGKILL)
+    assert taking.wait() == -signal.SIGKILL
+    assert (out / f"{DATABASE}-journal").stat().st_size > 0
+    assert neol.Study(out).rows == before
+    assert run(study, out, "--arms", "none", "--seeds", 2, "--from", first) == 0
+    assert played(out) == {r.key for r in before}
+    assert {r.seed for r in neol.Study(out).finished} == {0, 1, 7, 8}
