@@ -210,8 +210,9 @@ _JUDGING: list[tuple[set[str], tuple[str, ...]]] = [
             "test has p < 0.05 after Holm over the comparisons that answer the same question on the task.",
             "No difference found: it has not, and the 95 % interval of A12 excludes a large effect (0.71) either way; "
             "or every run has the same score.",
-            "Not supported (of a claim that an arm is better): not significant, and the interval of A12 excludes the "
-            "gain over NEAT that the paper's p of 30 runs a side stands for; where it gives none, a large one.",
+            "Not supported (of a claim that an arm is better): not significant, and the interval of A12 excludes a "
+            "large advantage, and the paper's where that is smaller: the A12 over NEAT that its p of 30 runs a side "
+            "stands for.",
             "Too few seeds to tell: even complete separation could not be significant. Undecided: anything else.",
         ),
     ),
@@ -220,7 +221,7 @@ _JUDGING: list[tuple[set[str], tuple[str, ...]]] = [
         (
             "Tighter: Brown-Forsythe, two-sided, after Holm, from 5 runs a side on. No difference found: Bonett and "
             "Seier's 95 % interval for the ratio of mean distances from the median excludes a factor of 2 either way. "
-            "Not supported: it excludes the paper's ratio of standard deviations (1 where the paper's is above 1).",
+            "Not supported: it excludes half, and the paper's ratio of standard deviations (1 where that is above 1).",
         ),
     ),
     ({"ceiling"}, ("Ceiling: supported when every run is there, from 5 runs on.",)),

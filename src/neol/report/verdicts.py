@@ -22,7 +22,7 @@ JUDGED = {HELD_OUT: "held-out return", BEST: "final best fitness"}  # the metric
 BETTER, WORSE, ALIKE = "better", "worse", "no difference found"
 UNDECIDED, TOO_FEW = "undecided", "too few seeds to tell"
 SUPPORTED, CONTRADICTED, PARTLY = "supported", "contradicted", "partly supported"
-NOT_SUPPORTED = "not supported"  # not significant, and what the paper has (else a large effect) is excluded
+NOT_SUPPORTED = "not supported"  # not significant; a large effect, and the paper's own where it is smaller, excluded
 OTHER_BUDGETS = "not judged, other budgets"
 LABELS = (
     SUPPORTED, PARTLY, BETTER, CONTRADICTED, WORSE, NOT_SUPPORTED, ALIKE, UNDECIDED, TOO_FEW, OTHER_BUDGETS,
@@ -203,10 +203,11 @@ def _verdict(claim: str, c: Comparison, metric: str, effect: float | None = None
     if claim in paper.CLAIMS:
         found = {BETTER: SUPPORTED, WORSE: CONTRADICTED}.get(found, found)
     if found in (UNDECIDED, ALIKE) and claim in paper.CLAIMS and c.a12 is not None and c.a12.high is not None:
-        excluded = c.a12.high < (effect or WORTH)
-        found = NOT_SUPPORTED if excluded and found == UNDECIDED else found
+        if found == UNDECIDED and c.a12.high < min(WORTH, effect or WORTH):
+            found = NOT_SUPPORTED
         if effect is not None:
-            because += f"; the paper's gain over NEAT, A12 {effect:.2f}, is {'' if excluded else 'not '}excluded"
+            excluded = "excluded" if c.a12.high < effect else "not excluded"
+            because += f"; the paper's gain over NEAT, A12 {effect:.2f}, is {excluded}"
     return Verdict(claim, c.task, c.arm, c.against, metric, found, numbers(c), because)
 
 
@@ -250,13 +251,13 @@ def _spreads_alike(c: Comparison, ratio: float | None) -> tuple[str, str]:
     if c.spread is None or c.spread.low is None or c.spread.high is None:
         return UNDECIDED, "not significant"
     low, high = c.spread.low, c.spread.high
-    excluded = ratio is not None and low > min(ratio, 1.0)
-    papers = "" if ratio is None else f"; the paper's, {ratio:.2f}, is {'' if excluded else 'not '}excluded"
+    papers = "" if ratio is None else f"; the paper's, {ratio:.2f}, is {'not ' if low <= ratio <= high else ''}excluded"
     left = " or ".join(name for name, is_open in {"half": low <= 0.5, "twice": high >= 2.0}.items() if is_open)
     if not left:
         return ALIKE, f"not significant, and a spread half or twice as large is excluded{papers}"
     told = f"{c.n} and {c.n_against} runs exclude a spread below {low:.2f} and above {high:.2f} times the other's"
-    verdict = NOT_SUPPORTED if excluded else UNDECIDED
+    claimed = max(0.5, min(ratio or 0.5, 1.0))  # above 1 the paper's own table has no tighter spread
+    verdict = NOT_SUPPORTED if low > claimed else UNDECIDED
     return verdict, f"not significant; {told}: {left} as large is left open{papers}"
 
 
