@@ -142,6 +142,25 @@ def test_the_time_that_is_left_is_told_once_a_thousandth_of_the_work_was_done_he
     assert stream.getvalue() == "gen 9  ETA 0:10\n"
 
 
+def test_the_log_of_a_long_job_gets_a_line_every_five_seconds_at_first_and_one_a_minute_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("neol.training.progress.time.monotonic", lambda: now[0])
+    line = Progress(stream := io.StringIO())
+    line.start(0.0)
+    told: list[float] = []
+    for second in range(1, 3601):
+        now[0], before = float(second), stream.tell()
+        line.update("gen 7", second / 7200)
+        told += [now[0]] * (stream.tell() > before)
+    gaps = np.diff(told)
+    assert told[0] <= 5 and set(gaps[:15]) == {5.0}  # up to 100 seconds: a twentieth of them is no longer than that
+    assert (np.diff(gaps) >= 0).all() and set(gaps[-20:]) == {60.0}
+    line.update("gen 8", 1.0, last=True)
+    assert stream.getvalue().endswith("gen 8  ETA 0:00\n")
+
+
 def test_counts_are_short() -> None:
     assert [short(n) for n in (7, 950, 12_345, 1_234_567, 9.87e9)] == ["7", "950", "12.3k", "1.23M", "9.87G"]
 

@@ -11,7 +11,8 @@ from neol.training.history import HistoryRow
 from neol.training.observers import NOTE, Event, Generation, Observer, Started
 from neol.training.run import Run
 
-PLAIN_EVERY = 5.0  # seconds between plain lines
+PLAIN_EVERY, PLAIN_LONGEST = 5.0, 60.0  # seconds between plain lines: at first, and of a job that takes hours
+PLAIN_SHARE = 0.05  # of the time since the start, in between
 LEAST_DONE = 1e-3  # of what is left at first, before its pace says how long the rest takes: until then it sets up
 WIDTH = 77  # of the live line, with its spinner in 80 columns
 
@@ -63,7 +64,7 @@ class Progress:
         text += f"  ETA {duration(spent * (1.0 - fraction_done) / done) if known else '?'}"
         if self._status is not None:
             self._status.update(text[:WIDTH])
-        elif last or time.monotonic() - self._last_line >= PLAIN_EVERY:
+        elif last or time.monotonic() - self._last_line >= min(max(PLAIN_EVERY, PLAIN_SHARE * spent), PLAIN_LONGEST):
             self._last_line = time.monotonic()
             self.say(text)
 
