@@ -153,12 +153,33 @@ def test_an_undecided_spread_says_what_its_runs_exclude(tmp_path: Path) -> None:
     said = found(made_up(tmp_path, scores), "tighter", "hebb")
     assert said.verdict == UNDECIDED
     told = re.search(
-        r"10 and 10 runs exclude a spread below (\S+) and above (\S+) times the other's: (.*) as large", said.why
+        r"10 .* is (\S+) times the other's, exclude less than (\S+) and more than (\S+): (.*) is left",
+        said.why,
     )
     assert told is not None
-    assert float(told[1]) < 0.7 < 1.4 < float(told[2])
-    open_ends = [w for w, is_open in (("half", float(told[1]) <= 0.5), ("twice", float(told[2]) >= 2.0)) if is_open]
-    assert told[3] == " or ".join(open_ends)
+    estimate, low, high = map(float, told.groups()[:3])
+    assert low < 0.6 < estimate < 1.5 < high
+    open_ends = {"half as large or less": low <= 0.5, "twice as large or more": high >= 2.0}
+    assert told[4] == " or ".join(end for end, is_open in open_ends.items() if is_open)
+
+
+def test_one_very_bad_run_does_not_turn_the_verdict_on_spread_against_its_own_test(tmp_path: Path) -> None:
+    """Its distances from the median are shorter, which is what the test finds; its SD is longer for that one run."""
+    wide, tight = 200.0 + 30.0 * np.tile([-1.0, 1.0], 15), 200.0 + np.linspace(-1.0, 1.0, 30)
+    tight[0] = -50.0
+    for neat, hebb, verdict in ((wide, tight, SUPPORTED), (tight, wide, CONTRADICTED)):
+        scores = {("lunarlander", "neat"): neat, ("lunarlander", "hebb"): hebb}
+        said = found(made_up(tmp_path / verdict, scores), "tighter", "hebb")
+        leaning = "tighter" if verdict == SUPPORTED else "wider"
+        assert said.verdict == verdict
+        assert said.why == f"significantly {leaning}, but the SDs point the other way"
+
+
+def test_spreads_that_cannot_be_tested_say_why(tmp_path: Path) -> None:
+    """Two distances from the median in all, one per arm: Brown and Forsythe's test divides by their variance."""
+    scores = {("lunarlander", "neat"): np.array([0.0, 0, 0, 9, 9, 9]), ("lunarlander", "hebb"): np.full(6, 5.0)}
+    said = found(made_up(tmp_path, scores), "tighter", "hebb")
+    assert said.verdict == TOO_FEW and said.why.endswith("nothing to test by; these are tighter")
 
 
 def test_metrics_that_disagree_have_verdicts_of_their_own_the_held_out_one_first(tmp_path: Path) -> None:
@@ -242,7 +263,7 @@ def test_an_undecided_claim_is_not_supported_where_large_effects_and_the_papers_
         for claim in ("higher", "plasticity"):
             said = found(study, claim, "hebb")
             assert (said.claim, said.verdict) == (claim, verdict)
-            assert said.why.endswith(f"the paper's gain over NEAT, A12 {told} excluded")
+            assert said.why.endswith(f"the paper's gain over NEAT in best fitness, A12 {told} excluded")
         assert found(study, AGAINST_REFERENCE, "neat-wo").verdict == UNDECIDED  # no claim of the paper
 
 
@@ -253,6 +274,17 @@ def test_a_claim_whose_large_effect_in_the_paper_is_excluded_stays_undecided_whi
     scores = {("lunarlander", a): x for a in ("neat", "hebb", "hebb-control")}  # A12 0.5 (0.27 to 0.73)
     said = found(made_up(tmp_path, scores), "higher", "hebb")
     assert said.verdict == UNDECIDED and said.why.endswith("A12 0.92, is excluded")
+
+
+def test_large_effects_excluded_either_way_are_no_difference_only_where_the_papers_is_excluded_too(
+    tmp_path: Path,
+) -> None:
+    """Fourteen equal runs a side: A12 0.50 (0.30 to 0.70); the paper has 0.92 on the lander, 0.64 on the hopper."""
+    x = np.arange(14.0)
+    for task, verdict in (("lunarlander", ALIKE), ("hopper", UNDECIDED)):
+        study = made_up(tmp_path / task, {(task, a): x for a in ("neat", "hebb", "hebb-control")})
+        for claim in ("higher", "plasticity"):
+            assert found(study, claim, "hebb").verdict == verdict
 
 
 def test_a_claim_without_a_p_in_the_paper_is_not_supported_where_a_large_effect_is_excluded(tmp_path: Path) -> None:
@@ -272,14 +304,17 @@ def test_a_tighter_spread_is_not_supported_where_the_papers_own_ratio_is_exclude
     for task, verdict, told in (("lunarlander", NOT_SUPPORTED, "0.45, is"), ("hopper", UNDECIDED, "0.96, is not")):
         scores = {(task, a): v for a, v in (("neat", x), ("hebb", 200.0 + 1.05 * (x - 200.0)))}
         said = found(made_up(tmp_path / task, scores), "tighter", "hebb")
-        assert said.verdict == verdict and f"the paper's, {told} excluded" in said.why
+        assert said.verdict == verdict and f"the paper's ratio of SDs, {told} excluded" in said.why
 
 
 def test_a_spread_so_tight_that_the_papers_wider_one_is_excluded_says_so(tmp_path: Path) -> None:
     """Hebb's SD on the hopper is 0.96 of NEAT's in the paper; five runs that hardly spread exclude that from below."""
     scores = {("hopper", "neat"): np.array([1.0, 50, 51, 52, 53]), ("hopper", "hebb"): 51.0 + np.arange(5) / 100}
     said = found(made_up(tmp_path, scores), "tighter", "hebb")
-    assert said.verdict == UNDECIDED and "half as large is left open; the paper's, 0.96, is excluded" in said.why
+    assert (
+        said.verdict == UNDECIDED
+        and "half as large or less is left open; the paper's ratio of SDs, 0.96, is excluded" in said.why
+    )
 
 
 def test_one_very_bad_run_that_turns_the_mean_is_told(tmp_path: Path) -> None:
@@ -521,6 +556,14 @@ def test_claims_about_neat_need_neat_and_the_papers_tasks(tmp_path: Path) -> Non
     assert not [
         v for v in analyse(made_up(tmp_path / "a", scores, plan=other)).verdicts if v.claim in ("higher", "tighter")
     ]
+    off = PLAN.replace('reference = "neat"', 'reference = "neat-wo"')
+    made = made_up(tmp_path / "c", {("lunarlander", "neat-wo"): normal(0, 100.0), **scores}, plan=off)
+    assert {v.claim for v in analyse(made).verdicts} == {"ablation", AGAINST_REFERENCE}  # not "tighter than NEAT"
+    es = PLAN.replace("pop_size = 50", 'pop_size = 50\nouter = "neat-es"')
+    control = {**scores, ("lunarlander", "hebb-control"): normal(0, 100.0)}
+    assert {v.claim for v in analyse(made_up(tmp_path / "d", control, plan=es)).verdicts} == {
+        AGAINST_CONTROL, AGAINST_REFERENCE,
+    }  # fmt: skip
     strange = {("Acrobot-v1", a): v for (_, a), v in scores.items()}
     assert verdicts(made_up(tmp_path / "b", strange)) == {(AGAINST_REFERENCE, "hebb"): BETTER}
 

@@ -290,7 +290,7 @@ def test_brown_forsythe_by_hand() -> None:
     # W = (8/3 / 1) / (20/3 / 4) = 1.6 with 1 and 4 degrees of freedom.
     v = stats.brown_forsythe([0, 1, 2], [10, 13, 16])
     assert v is not None
-    assert_near(v, [scipy.stats.f.sf(1.6, 1, 4), 1.0, 3.0, 1 / 3])
+    assert_near(v, [scipy.stats.f.sf(1.6, 1, 4), 1.0, 3.0, 1 / 3, 2 / 3, 2.0])
 
 
 ordinary = st.lists(st.floats(-1e3, 1e3).map(lambda v: round(v, 3)), min_size=3, max_size=12)
@@ -307,8 +307,8 @@ def test_brown_forsythe_is_scipys(x: list[float], y: list[float]) -> None:
 
 
 def test_brown_forsythe_of_constants_and_few_runs() -> None:
-    assert stats.brown_forsythe([500.0] * 30, [500.0] * 30) == (1.0, 0.0, 0.0, None)
-    assert stats.brown_forsythe([0.1] * 30, [0.3] * 7) == (1.0, 0.0, 0.0, None)
+    assert stats.brown_forsythe([500.0] * 30, [500.0] * 30) == (1.0, 0.0, 0.0, None, 0.0, 0.0)
+    assert stats.brown_forsythe([0.1] * 30, [0.3] * 7) == (1.0, 0.0, 0.0, None, 0.0, 0.0)
     # Two runs lie equally far from their median: no z differs from its mean.
     assert there(stats.brown_forsythe([0.1, 0.2], [0.3, 0.9])).p is None
     assert there(stats.brown_forsythe([0.0, 1.0], [5.0, 6.0])).p == 1.0

@@ -20,4 +20,4 @@ for task in ${*:-cartpole lunarlander walkers}; do
 done
 "$NEOL" study export "$OUT" --database "$KEPT/study.sqlite"
 "$NEOL" report "$KEPT"
-"$(dirname "$NEOL")/python" results/studies/claims.py > results/studies/claims.md
+"${NEOL%neol}python" results/studies/claims.py

@@ -14,4 +14,4 @@ for task in ${*:-lunarlander hopper}; do
 done
 "$NEOL" study export "$OUT" --database "$KEPT/study.sqlite"
 "$NEOL" report "$KEPT"
-"$(dirname "$NEOL")/python" results/studies/claims.py > results/studies/claims.md
+"${NEOL%neol}python" results/studies/claims.py

@@ -53,6 +53,8 @@ class Variance(NamedTuple):
     sd: float
     sd_against: float
     ratio: float | None  # sd / sd_against; None when sd_against = 0
+    distance: float  # mean |x - median|: what the test compares
+    distance_against: float
 
 
 class Comparison(NamedTuple):
@@ -276,14 +278,15 @@ def brown_forsythe(x: ArrayLike, y: ArrayLike) -> Variance | None:
 
         scale = max(z.max(), z_against.max())  # the test has none; squares of tiny numbers would be 0
         p = float(levene(centred / scale, centred_against / scale, center="median").pvalue)
-    return Variance(p, sd, sd_against, ratio)
+    return Variance(p, sd, sd_against, ratio, float(z.mean()), float(z_against.mean()))
 
 
 def spread_ratio(x: ArrayLike, y: ArrayLike) -> Interval | None:
     """c_x tau_x / (c_y tau_y): tau, the mean distance from the median, is what Brown and Forsythe's test compares.
 
     Bonett and Seier's (2003) interval: ln (c_x tau_x / c_y tau_y) -+ z sqrt(v_x + v_y), c = n / (n - 1). With normal
-    scores it covers 97 % of the time with 5 runs a side, 96 % with 10 or 30, with exponential ones 93, 91 and 93 %.
+    scores it covers 97 % of the time with 5 runs a side, 96 % with 10 or 30, with exponential ones 93, 91 and 93 %;
+    where one run in thirty crashes, 30 SD below the others, each end misses the ratio in about a tenth of samples.
     None when n < 2 in a sample, or one spreads by no more than rounding.
     """
     a, b = _scores(x), _scores(y)

@@ -208,11 +208,11 @@ _JUDGING: list[tuple[set[str], tuple[str, ...]]] = [
             "probability that a run of the arm beats one of the other, with its interval; p after Holm; runs.",
             "Better, worse (of a claim that an arm is better: supported, contradicted): the exact two-sided rank-sum "
             "test has p < 0.05 after Holm over the comparisons that answer the same question on the task.",
-            "No difference found: it has not, and the 95 % interval of A12 excludes a large effect (0.71) either way; "
-            "or every run has the same score.",
-            "Not supported (of a claim that an arm is better): not significant, and the interval of A12 excludes a "
-            "large advantage, and the paper's where that is smaller: the A12 over NEAT that its p of 30 runs a side "
-            "stands for.",
+            "No difference found: it has not, and the 95 % interval of A12 excludes a large effect (0.71) either way, "
+            "of a claim the paper's own where that is smaller; or every run has the same score.",
+            "Not supported (of a claim that an arm is better): not significant, and the interval of A12 excludes that "
+            "advantage, but not a large disadvantage. The paper's own: the A12 over NEAT, in best fitness, that its p "
+            "of 30 runs a side stands for, taken as exact; intervals are not adjusted for their number, p values are.",
             "Too few seeds to tell: even complete separation could not be significant. Undecided: anything else.",
         ),
     ),
@@ -221,7 +221,8 @@ _JUDGING: list[tuple[set[str], tuple[str, ...]]] = [
         (
             "Tighter: Brown-Forsythe, two-sided, after Holm, from 5 runs a side on. No difference found: Bonett and "
             "Seier's 95 % interval for the ratio of mean distances from the median excludes a factor of 2 either way. "
-            "Not supported: it excludes half, and the paper's ratio of standard deviations (1 where that is above 1).",
+            "Not supported: it excludes half or less, and the paper's ratio, one of standard deviations (1 where that "
+            "is above 1), and standard deviations point the same way. One very bad run rules those, not the distances.",
         ),
     ),
     ({"ceiling"}, ("Ceiling: supported when every run is there, from 5 runs on.",)),

@@ -23,6 +23,7 @@ BETTER, WORSE, ALIKE = "better", "worse", "no difference found"
 UNDECIDED, TOO_FEW = "undecided", "too few seeds to tell"
 SUPPORTED, CONTRADICTED, PARTLY = "supported", "contradicted", "partly supported"
 NOT_SUPPORTED = "not supported"  # not significant; a large effect, and the paper's own where it is smaller, excluded
+TIGHTER = "tighter"
 OTHER_BUDGETS = "not judged, other budgets"
 LABELS = (
     SUPPORTED, PARTLY, BETTER, CONTRADICTED, WORSE, NOT_SUPPORTED, ALIKE, UNDECIDED, TOO_FEW, OTHER_BUDGETS,
@@ -154,14 +155,15 @@ class _Facts(NamedTuple):
     """What decides which of the paper's claims a comparison is about."""
 
     controls: dict[str, str]  # arm -> the arm that it is the control of, or ""
-    rules: dict[str, str]  # arms that learn by one of the paper's rules -> that rule
-    neat: bool  # whether the reference evolves without plasticity
+    rules: dict[str, str]  # arms that NEAT evolves and that learn by one of the paper's rules -> that rule
+    neat: bool  # whether the reference is NEAT, without plasticity
 
     @classmethod
     def of(cls, study: Study) -> _Facts:
         controls = {a.name: a.control_of for a in study.arms}
         first = {r.arm: r.run for r in reversed(study.rows)}
         configs = {arm: config for arm, run in first.items() if isinstance(config := study.config(run), Config)}
+        configs = {arm: config for arm, config in configs.items() if config.run.outer == "neat"}
         learning = {a: c.plasticity for a, c in configs.items() if c.plasticity.lr > 0.0}
         rules = {a: p.rule for a, p in learning.items() if p.rule in paper.PLASTIC}
         reference = configs.get(study.reference)
@@ -198,23 +200,30 @@ def _compared(study: Study, facts: _Facts, c: Comparison, metric: str, steps: Sc
 
 
 def _verdict(claim: str, c: Comparison, metric: str, effect: float | None = None) -> Verdict:
-    """Of a claim that the arm is better, or of a question of the study's own. `effect`: the paper's own A12."""
+    """Of a claim that the arm is better, or of a question of the study's own. `effect`: the paper's own A12.
+
+    A claim is settled by a test, or by what is excluded: an advantage that is large or the paper's. Where a large
+    disadvantage is excluded, too, there is no difference, else it is the claim that is not supported.
+    """
     found, because = judge(c), why(c)
     if claim in paper.CLAIMS:
         found = {BETTER: SUPPORTED, WORSE: CONTRADICTED}.get(found, found)
-    if found in (UNDECIDED, ALIKE) and claim in paper.CLAIMS and c.a12 is not None and c.a12.high is not None:
-        if found == UNDECIDED and c.a12.high < min(WORTH, effect or WORTH):
+    if found in (UNDECIDED, ALIKE) and claim in paper.CLAIMS and not _all_equal(c):
+        assert c.a12 is not None and c.a12.high is not None
+        if c.a12.high >= min(WORTH, effect or WORTH):
+            found = UNDECIDED
+        elif found == UNDECIDED:
             found = NOT_SUPPORTED
         if effect is not None:
             excluded = "excluded" if c.a12.high < effect else "not excluded"
-            because += f"; the paper's gain over NEAT, A12 {effect:.2f}, is {excluded}"
+            because += f"; the paper's gain over NEAT in best fitness, A12 {effect:.2f}, is {excluded}"
     return Verdict(claim, c.task, c.arm, c.against, metric, found, numbers(c), because)
 
 
 def _spreads(study: Study, facts: _Facts, comparisons: Sequence[Comparison], metric: str) -> list[Verdict]:
     """Brown-Forsythe against the reference, after Holm over a task's plastic arms."""
     out = []
-    for task in study.tasks if facts.neat else ():
+    for task in study.tasks if facts.neat and study.reference != paper.WITHOUT_MUTATION else ():
         family = [c for c in comparisons if (c.task, c.against) == (task, study.reference)]
         family = [c for c in family if facts.judged(task, c.arm)]
         adjusted = stats.holm([c.variance.p if c.variance else None for c in family])
@@ -232,33 +241,50 @@ def _tighter(c: Comparison, p: float | None, metric: str, ratio: float | None) -
     told = (
         f"SD {v.sd:,.1f} against {v.sd_against:,.1f}, " + ("no test" if p is None else f"p {show_p(p)}") + f", {runs}"
     )
-    points = "tighter" if v.sd < v.sd_against else "wider"
-    made = made._replace(numbers=told)
-    if p is None or min(c.n, c.n_against) < FEWEST:
+    made, (leaning, torn) = made._replace(numbers=told), _leaning(v)
+    points = leaning + (", but the SDs point the other way" if torn else "")
+    if min(c.n, c.n_against) < FEWEST:
         return made._replace(why=f"fewer than {FEWEST} runs a side say little of spread; these are {points}")
+    if p is None:
+        return made._replace(why=f"no arm's distances from its median differ: nothing to test by; these are {points}")
     if v.sd == v.sd_against == 0.0:
         return made._replace(verdict=ALIKE, why="neither spreads")
     if p < ALPHA:
         return made._replace(
-            verdict=SUPPORTED if points == "tighter" else CONTRADICTED, why=f"significantly {points}"
+            verdict=SUPPORTED if leaning == TIGHTER else CONTRADICTED, why=f"significantly {points}"
         )  # fmt: skip
     verdict, because = _spreads_alike(c, ratio)
+    if torn and verdict == NOT_SUPPORTED:
+        verdict = UNDECIDED
     return made._replace(verdict=verdict, why=f"{because}; these runs are {points}")
 
 
+def _leaning(v: stats.Variance) -> tuple[str, bool]:
+    """Which way two spreads differ, by what the test compares; whether the SDs, which one bad run rules, contradict."""
+    by = v.distance - v.distance_against
+    told = TIGHTER if by < 0.0 else "wider" if by > 0.0 else "as wide"
+    return told, by * (v.sd - v.sd_against) < 0.0
+
+
 def _spreads_alike(c: Comparison, ratio: float | None) -> tuple[str, str]:
-    """The verdict where the test finds no difference of spread, and which of them the runs exclude."""
-    if c.spread is None or c.spread.low is None or c.spread.high is None:
+    """The verdict where the test finds no difference of spread, and which of them the runs exclude.
+
+    The interval is one of mean distances from the median, the paper's ratio one of SDs: held against it as it is.
+    """
+    if c.spread is None:
         return UNDECIDED, "not significant"
-    low, high = c.spread.low, c.spread.high
-    papers = "" if ratio is None else f"; the paper's, {ratio:.2f}, is {'not ' if low <= ratio <= high else ''}excluded"
-    left = " or ".join(name for name, is_open in {"half": low <= 0.5, "twice": high >= 2.0}.items() if is_open)
+    estimate, low, high = c.spread
+    assert low is not None and high is not None
+    said = "not " if ratio is not None and low <= ratio <= high else ""
+    papers = "" if ratio is None else f"; the paper's ratio of SDs, {ratio:.2f}, is {said}excluded"
+    ends = {"half as large or less": low <= 0.5, "twice as large or more": high >= 2.0}
+    left = " or ".join(name for name, is_open in ends.items() if is_open)
     if not left:
         return ALIKE, f"not significant, and a spread half or twice as large is excluded{papers}"
-    told = f"{c.n} and {c.n_against} runs exclude a spread below {low:.2f} and above {high:.2f} times the other's"
+    told = f"{c.n} and {c.n_against} runs, whose mean distance from the median is {estimate:.2g} times the other's,"
+    told += f" exclude less than {low:.2g} and more than {high:.2g}: {left} is left open"
     claimed = max(0.5, min(ratio or 0.5, 1.0))  # above 1 the paper's own table has no tighter spread
-    verdict = NOT_SUPPORTED if low > claimed else UNDECIDED
-    return verdict, f"not significant; {told}: {left} as large is left open{papers}"
+    return NOT_SUPPORTED if low > claimed else UNDECIDED, f"not significant; {told}{papers}"
 
 
 def _ablation(study: Study, facts: _Facts, scores: Scores, metric: str) -> list[Verdict]:
