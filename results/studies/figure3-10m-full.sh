@@ -19,5 +19,5 @@ for task in ${*:-cartpole lunarlander walkers}; do
   esac
 done
 "$NEOL" study export "$OUT" --database "$KEPT/study.sqlite"
-"$NEOL" report "$KEPT"
+"$NEOL" report "$KEPT" --lives
 "${NEOL%neol}python" results/studies/claims.py
