@@ -6,4 +6,4 @@ OUT=${OUT:-runs/defaults}
 "$NEOL" study run defaults --out "$OUT" --scale 0.15
 mkdir -p results/studies/defaults
 "$NEOL" study export "$OUT" --database results/studies/defaults/study.sqlite
-"$NEOL" report results/studies/defaults
+"$NEOL" report results/studies/defaults --lives

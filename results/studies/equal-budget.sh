@@ -11,5 +11,5 @@ run --out "$OUT-1m" --tasks lunarlander --arms neat hebb oja bcm ppo --scale 10
 for name in equal-budget equal-budget-1m; do
   mkdir -p results/studies/$name
   "$NEOL" study export "$OUT${name#equal-budget}" --database results/studies/$name/study.sqlite
-  "$NEOL" report results/studies/$name
+  "$NEOL" report results/studies/$name --lives
 done

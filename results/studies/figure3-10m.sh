@@ -10,4 +10,4 @@ run --tasks hopper --scale 0.25 --seeds 3
 run --tasks bipedalwalker --scale 0.1 --seeds 3
 mkdir -p results/studies/figure3-10m
 "$NEOL" study export "$OUT" --database results/studies/figure3-10m/study.sqlite
-"$NEOL" report results/studies/figure3-10m
+"$NEOL" report results/studies/figure3-10m --lives
