@@ -317,6 +317,17 @@ def test_a_spread_so_tight_that_the_papers_wider_one_is_excluded_says_so(tmp_pat
     )
 
 
+def test_runs_that_crash_in_one_arm_alone_are_told_where_ranks_hardly_differ(tmp_path: Path) -> None:
+    """Six of thirty crash: the mean falls for certain; of all pairs the others still win their half."""
+    neat, hebb = np.arange(30.0) + 200.0, np.arange(30.0) + 203.0
+    hebb[:6] = -300.0
+    said = found(made_up(tmp_path, {("lunarlander", "neat"): neat, ("lunarlander", "hebb"): hebb}), "higher", "hebb")
+    assert said.verdict == ALIKE
+    assert "large effect is excluded either way, though the interval of the means' difference excludes 0" in said.why
+    same = found(made_up(tmp_path / "b", {("lunarlander", a): neat for a in ("neat", "hebb")}), "higher", "hebb")
+    assert same.verdict == ALIKE and "excludes 0" not in same.why
+
+
 def test_one_very_bad_run_that_turns_the_mean_is_told(tmp_path: Path) -> None:
     hebb = np.arange(30.0) + 100.0
     hebb[0] = -1e4
