@@ -21,7 +21,7 @@ from neol.studies.study import Study
 
 HERE = Path(__file__).parent
 # Which claims each study is there to settle; Figure 3's arms in the other are the same runs.
-STUDIES = {"figure3-10m-full": tuple(paper.CLAIMS), "inheritance-10m": ("inheritance",)}
+STUDIES = {"figure3-10m": tuple(paper.CLAIMS), "inheritance-10m": ("inheritance",)}
 # What the paper has of its own: the heading, and where it is from.
 EFFECTS = {
     "higher": ("the paper's A12 over NEAT", paper.effect),

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Lamarckian against Darwinian inheritance at the budget of the paper's Figure 3: lunarlander with 30 seeds, hopper with 10, fixed before the
 # first run. About 2 hours of one core for the lander, 6 for the hopper. Resumable; it goes on from what stands in results/studies/inheritance-10m.
-# NEAT, Hebb and the controls are runs of Figure 3, taken from results/studies/figure3-10m-full as far as they are there.
+# NEAT, Hebb and the controls are runs of Figure 3, taken from results/studies/figure3-10m as far as they are there.
 #   results/studies/inheritance-10m.sh [lunarlander|hopper ...]
 set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}
@@ -10,7 +10,7 @@ KEPT=results/studies/inheritance-10m
 for task in ${*:-lunarlander hopper}; do
   seeds=30
   [ "$task" = lunarlander ] || seeds=10
-  "$NEOL" study run paper/inheritance-10m --from "$KEPT" --from results/studies/figure3-10m-full --out "$OUT" --tasks "$task" --seeds $seeds --jobs 1
+  "$NEOL" study run paper/inheritance-10m --from "$KEPT" --from results/studies/figure3-10m --out "$OUT" --tasks "$task" --seeds $seeds --jobs 1
 done
 "$NEOL" study export "$OUT" --database "$KEPT/study.sqlite"
 "$NEOL" report "$KEPT"
