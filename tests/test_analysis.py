@@ -328,6 +328,14 @@ def test_runs_that_crash_in_one_arm_alone_are_told_where_ranks_hardly_differ(tmp
     assert same.verdict == ALIKE and "excludes 0" not in same.why
 
 
+def test_a_few_runs_that_lift_the_mean_alone_are_told_beside_the_test_that_misses_them(tmp_path: Path) -> None:
+    neat, hebb = np.arange(10.0), np.arange(10.0)
+    hebb[6:] += 100.0
+    said = found(made_up(tmp_path, {("lunarlander", "neat"): neat, ("lunarlander", "hebb"): hebb}), "higher", "hebb")
+    assert said.verdict == UNDECIDED and "the numbers point to better" in said.why
+    assert said.why.startswith("not significant, though the interval of the means' difference excludes 0; 10 and 10")
+
+
 def test_one_very_bad_run_that_turns_the_mean_is_told(tmp_path: Path) -> None:
     hebb = np.arange(30.0) + 100.0
     hebb[0] = -1e4

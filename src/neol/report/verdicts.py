@@ -102,9 +102,14 @@ def why(c: Comparison) -> str:
     if _all_equal(c):
         return "every run has the same score"
     if found == ALIKE:
-        return f"not significant, and a large effect is excluded either way{_means_differ(c)}"
-    alone = ", though it is before Holm's correction" if c.p is not None and c.p < ALPHA else ""
-    return f"not significant{alone}; {_open(c)}; the numbers {_points(c)}{_means_differ(c)}"
+        return f"not significant, and a large effect is excluded either way{_though(_means_differ(c))}"
+    alone = ["it is before Holm's correction"] if c.p is not None and c.p < ALPHA else []
+    return f"not significant{_though(alone + _means_differ(c))}; {_open(c)}; the numbers {_points(c)}"
+
+
+def _though(signs: Sequence[str]) -> str:
+    """Signs of a difference where none was found."""
+    return ", though " + " and ".join(signs) if signs else ""
 
 
 def _open(c: Comparison) -> str:
@@ -125,12 +130,12 @@ def _points(c: Comparison) -> str:
     return f"point to {BETTER if c.a12.estimate > 0.5 else WORSE}{_means_apart(c)}"
 
 
-def _means_differ(c: Comparison) -> str:
+def _means_differ(c: Comparison) -> list[str]:
     """A few bad runs may move a mean for certain and yet hardly any rank: what the rank-sum test does not see."""
     d = c.difference
     if d is None or d.low is None or d.high is None or min(c.n, c.n_against) < FEWEST or d.low <= 0.0 <= d.high:
-        return ""
-    return ", though the interval of the means' difference excludes 0"
+        return []
+    return ["the interval of the means' difference excludes 0"]
 
 
 def _means_apart(c: Comparison) -> str:
