@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The paper's Figure 3 at its own budget, population x generations x T_max = 10 million: cartpole and lunarlander with 30 seeds, the
 # walkers with 10, NEAT, BCM and its matched control before the others. The numbers of seeds were fixed before the first run.
-# About 2.2 CPU hours for the first two tasks, 6 to 7 for each walker. Resumable; where runs/ is not kept,
+# About 2.2 CPU hours for the first two tasks, 5 for the hopper, 7 for the bipedal walker. Resumable; where runs/ is not kept,
 # it goes on from what stands in results/studies/figure3-10m. Several may run at once, on parts: they share the work.
 #   results/studies/figure3-10m.sh [cartpole|lunarlander|walkers|hopper|bipedalwalker ...]
 set -euo pipefail

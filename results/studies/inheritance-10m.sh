@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Lamarckian against Darwinian inheritance at the budget of the paper's Figure 3: lunarlander with 30 seeds, hopper with 10, fixed before the
-# first run. About 2 hours of one core for the lander, 6 for the hopper. Resumable; it goes on from what stands in results/studies/inheritance-10m.
-# NEAT, Hebb and the controls are runs of Figure 3, taken from results/studies/figure3-10m as far as they are there.
+# first run. About 3 hours of one core for the lander, 5 for the hopper. Resumable; it goes on from what stands in results/studies/inheritance-10m.
+# NEAT, Lamarckian Hebb and the Lamarckian control are runs of Figure 3, taken from results/studies/figure3-10m as far as they are there.
 #   results/studies/inheritance-10m.sh [lunarlander|hopper ...]
 set -euo pipefail
 NEOL=${NEOL:-.venv/bin/neol}
