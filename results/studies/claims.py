@@ -49,6 +49,13 @@ def ran(study: Study, counted: set[str]) -> Iterator[str]:
     counted.update(r.key for r in study.finished)
 
 
+def unfinished(study: Study, analysis: Analysis, claims: tuple[str, ...]) -> int:
+    """How many runs are missing of the arms that these claims compare; another arm's leave their tests as they are."""
+    compared = {arm for v in analysis.verdicts if v.claim in claims for arm in (v.arm, v.against)}
+    done = {r.run for r in study.finished}
+    return len({r.run for r in study.rows if r.arm in compared} - done)
+
+
 def means(analysis: Analysis, v: Verdict) -> str:
     """The arm's mean, and that of whom it met."""
     line = {(x.task, x.arm): x.best if v.metric == BEST else x.held_out for x in analysis.lines}
@@ -86,8 +93,9 @@ def main() -> None:
         study = Study(HERE / folder)
         analysis = analyse(study)
         lines += [f"## {study.title}", "", *ran(study, counted), ""]
-        if len(study.finished) < len(study.rows):
-            lines += ["Unfinished: an early look at numbers of seeds that were fixed before the first run.", ""]
+        if missing := unfinished(study, analysis, claims):
+            told = "runs of the arms compared here are missing; the number of seeds was fixed before the first run"
+            lines += [f"An early look: {missing} {told}.", ""]
         lines += [line for name in claims for line in claim(study, analysis, name)]
     write_atomic(HERE / "claims.md", "\n".join(lines).rstrip() + "\n")
 
